@@ -54,7 +54,11 @@ def lock_of(directory: Path) -> Path:
 
 
 def call(directory: Path, *, wait: bool) -> Parent | Child:
-    """Make sure that a run is done, or in progress without `wait`. Raises SsdbenchError."""
+    """Make sure that the run in a directory is done, or without `wait` that it is in progress.
+
+    Returns a Parent to the caller, with directory None if the worker refused to run, and a Child to
+    a forked worker. Raises SsdbenchError when the worker died.
+    """
     make_directory(directory.parent)
     while True:
         side = _in_a_unit(directory, wait=wait) if _systemd_decides() else detach()
@@ -98,7 +102,10 @@ class Lost(SsdbenchError):
 
 
 def is_over(directory: Path) -> bool:
-    """Return whether a run needs no more work: it finished, or reached a limit."""
+    """Return whether a run needs no more work: it finished, or reached its --max-time or writes.
+
+    A run that was killed, stopped, or ended by an error is not over, and is continued.
+    """
     from ssdbench.engine.journal import is_unended
     from ssdbench.report.read import StoredRun
 
@@ -192,7 +199,10 @@ def begun_before(directory: Path) -> bool:
 
 
 def end_of(directory: Path) -> int:
-    """Return the exit code of a run that is over; write a missing report."""
+    """Return the exit code of a run that is over. Raises SsdbenchError.
+
+    If the run was killed or failed after its last measurement, write its report first.
+    """
     from ssdbench.cli.conduct import exit_code_of
     from ssdbench.report import render
     from ssdbench.report.read import StoredRun

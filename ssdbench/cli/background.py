@@ -58,7 +58,11 @@ class Child:
 
 
 def detach() -> Parent | Child:
-    """Fork before any thread starts; the parent waits until the child's run began or failed."""
+    """Fork; the parent waits until the child's run has begun, or has failed to begin.
+
+    While the parent waits, the child writes to the same terminal, so the user sees why ssdbench
+    refuses the run. Fork before any thread starts, because threads do not survive a fork.
+    """
     reader, writer = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -157,7 +161,10 @@ def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator
 
 
 def unended_result(directory: Path) -> RunResult | None:
-    """Return the result so far of a run; None if it ended. Raises UsageError."""
+    """Return the result so far of a run that was killed or still runs; None if the run ended.
+
+    Raises UsageError when the directory cannot be read.
+    """
     if not is_unended(directory):
         return None
     from ssdbench.suite.unended import KILLED, unended  # takes almost a second to import

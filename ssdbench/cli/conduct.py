@@ -53,7 +53,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The callbacks of a run: `show` gets each event, `started` the directory after the claim."""
+    """The callbacks of a run.
+
+    `show` gets each event. `started` gets the directory of the run once the target is claimed.
+    """
 
     show: Callable[[Event], None]
     started: Callable[[Path], None] = lambda directory: None
@@ -126,7 +129,11 @@ def resume(
 
 
 def finished(directory: Path) -> Ended | None:
-    """Return how a finished run ended; None if work or its report is left. Raises SsdbenchError."""
+    """Return how a finished run ended; None if some work remains. Only reads.
+
+    Work remains if the run was killed, stopped, ended by a limit or by an error, or if its report
+    is missing. Raises SsdbenchError for a directory that is not a run directory.
+    """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)
     report = directory / rundirectory.REPORT

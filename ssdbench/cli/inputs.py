@@ -23,7 +23,10 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def read_profile(name: str) -> "tuple[Profile, str]":
-    """Return a profile by name or path, and its text with its job files. Raises UsageError."""
+    """Return the profile with this name or path, and its text with all job files in it.
+
+    Raises UsageError for a file that is missing or is not text, ProfileError for its mistakes.
+    """
     from ssdbench.model.loading import load_profile
 
     path = find_profile(name)
@@ -32,7 +35,11 @@ def read_profile(name: str) -> "tuple[Profile, str]":
 
 
 def find_profile(name: str) -> Path:
-    """Return the path of a profile, given a path, a file here, or the name of an installed one."""
+    """Return the path of a profile. `name` is a path, or the name of an installed profile.
+
+    A file with this name in the current directory is used before an installed profile; a directory
+    with this name is not.
+    """
     path = Path(name)
     if (path.exists() and not path.is_dir()) or os.sep in name or path.suffix in _SUFFIXES:
         return path
@@ -103,7 +110,11 @@ MAX_ALL_BYTES = 1 << 20  # of all job files of a profile together
 
 
 def with_job_files(text: str, profile: Path) -> str:
-    """Return a profile with job files in place of names, line for line. Raises ProfileError."""
+    """Return the text of a profile in which the job file replaces each `fio` key with a name.
+
+    Line numbers do not change. Relative paths of traces are made absolute. Raises ProfileError,
+    with the line in the profile, for a job file that cannot be read.
+    """
     from ssdbench.model.loading import misfit_error
     from ssdbench.model.yamltext import read
 

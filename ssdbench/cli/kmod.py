@@ -152,7 +152,10 @@ def status(*, as_json: bool) -> None:
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the given names of modules. Raises UsageError for a name that is not ours."""
+    """Return the module names that the user gave.
+
+    Raises UsageError for a name that is not a module of ssdbench.
+    """
     unknown = set(names) - set(modules.MODULES)
     if unknown:
         raise UsageError(

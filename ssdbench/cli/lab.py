@@ -216,7 +216,10 @@ _BUILD = "ssdbench.host.kmod"
 
 
 class Steps(logging.Handler):
-    """Prints each step of the preparation, and a line every 2 s, until the command prints."""
+    """Prints each step of the preparation to stderr, and a line every 2 s while a step runs.
+
+    Nothing more is printed once the command in the guest has printed something.
+    """
 
     def __init__(self, word: str) -> None:
         super().__init__(logging.INFO)

@@ -27,7 +27,10 @@ COST_TIMES = 2000  # at least this many times the CPU time of a part, until it i
 
 
 def ask(directory: Path) -> None:
-    """Make the page of a run, which the run's process then writes; tell its path, or why not."""
+    """Make the page of a run, which the process of the run then writes, and tell its path.
+
+    If the file cannot be made, tells why and changes nothing.
+    """
     path = directory / LIVE
     try:
         if not path.exists():

@@ -237,7 +237,10 @@ profile_argument = click.argument("profile", metavar="PROFILE", shell_complete=_
 
 
 def consent_options(function: Callable[..., R]) -> Callable[..., R]:
-    """Add --destroy and the options that override a refusal; `function` gets `consent`."""
+    """Add --destroy and the options that override a refusal; `function` gets them as `consent`.
+
+    `consent` also has --accept-wear, which `wear_options` adds.
+    """
     return _consented(function, several=False)
 
 

@@ -168,7 +168,11 @@ def run(
 
 
 def _beside(profile: str, target: str, output: Path, order: Path, place: Place) -> int:
-    """Carry out one of several runs at the same time, and answer in JSON; return its exit code."""
+    """Carry out the run on one of several targets; return its exit code.
+
+    The runs on the other targets go on at the same time. The process that started the runs on all
+    targets reads the answer, in JSON.
+    """
     from ssdbench.cli import conduct
     from ssdbench.cli.several import ordered
 
@@ -273,7 +277,10 @@ def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
 
 
 def _typed_consent(wishes: "RunRequest") -> "RunRequest":
-    """Ask on the terminal for the identity of the drive to destroy. Raises TargetRefused."""
+    """Show what would be destroyed, and ask on the terminal for the identity of the drive.
+
+    Raises TargetRefused first if the drive also needs another option.
+    """
     from dataclasses import replace
 
     from ssdbench.suite.plan import plan as planned_run

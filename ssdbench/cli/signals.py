@@ -17,7 +17,10 @@ _THREE = (*_ENDING, signal.SIGHUP)
 
 
 class SignalReceived(KeyboardInterrupt):
-    """A signal asks a command to end; code that catches SsdbenchError lets this pass."""
+    """A signal asks a command to end.
+
+    SignalReceived is not an SsdbenchError, so code that catches SsdbenchError lets it pass.
+    """
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)

@@ -145,7 +145,10 @@ def _drive(target: str, state: Path | None) -> Iterator[Path]:
 
 
 def state_file(target: str, state: Path | None, default: Path) -> Path:
-    """Return the state file of a drive; make it if `target` is a model. Raises UsageError."""
+    """Return the state file of a drive; make the drive if `target` is a model and it is missing.
+
+    `state` is the value of --state. Raises UsageError.
+    """
     from ssdbench.sim.drive import SimDrive
     from ssdbench.sim.spec import parse
 

@@ -29,14 +29,18 @@ from ssdbench.stats.openloop import Requests
 class VerifyHeader:
     """The header that each block of a fill carries: place, checksum, and random data behind it.
 
-    Its offset follows from the seed, so data of another fill are recognised.
+    Its offset in the block follows from the seed, so that the data of another fill are not taken
+    for the data of this fill. `block_bytes` are the blocks that the fill wrote.
     """
 
     seed: int
     block_bytes: int
 
     def offset_bytes(self, block_bytes: int) -> int:
-        """Return the offset of the header in a block; its 64 bytes lie in one sector of 512."""
+        """Return the offset of the header in a block of this size; fio's header needs 64 bytes.
+
+        The header lies in one sector of 512 bytes, so that the block is known as fio's data.
+        """
         places = max(1, (block_bytes - 3 * 64) // 8)
         offset = 64 + 8 * (self.seed % places)
         return offset - 64 if offset % 512 > 512 - 64 else offset
@@ -82,7 +86,10 @@ class Job:
 
     @property
     def groups(self) -> int:
-        """Return the number of groups in which the job is reported: one per stream, or one."""
+        """Return the number of groups in which the generator reports the job: one per stream.
+
+        A job without several streams is one group.
+        """
         return max(1, len(self.workload.streams))
 
 
@@ -177,7 +184,10 @@ class Outcome(Protocol):
     def artifacts(self) -> tuple[Path, ...]: ...
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        """Return the histogram of "read" or "write" between two times (with `histogram_log`)."""
+        """Return the histogram of "read" or "write" between two times on the clock of `seconds`.
+
+        The method needs a job with `histogram_log`.
+        """
         ...
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
@@ -185,7 +195,10 @@ class Outcome(Protocol):
         ...
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return latencies of both directions by interval with I/O (with `histogram_log`)."""
+        """Return latencies of both directions by interval of `every_s`, in one pass over the logs.
+
+        The method needs a job with `histogram_log`; intervals without I/O are missing.
+        """
         ...
 
     def logged(self, job: str) -> LoggedIo:
@@ -193,7 +206,11 @@ class Outcome(Protocol):
         ...
 
     def requests(self, job: str, *, end_s: float) -> Requests:
-        """Return all requests due until `end_s`, also unsent ones, of a job with `latency_log`."""
+        """Return all requests that were due until `end_s`, on the clock of `seconds`.
+
+        Requests that were never sent are included. The method needs a job with a rate
+        and `latency_log`.
+        """
         ...
 
 

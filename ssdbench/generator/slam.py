@@ -1,9 +1,11 @@
 """Use the in-kernel generator: requests from inside the kernel, fio for fills that need a map.
 
-Each job of `numjobs` has one instance of ssdb_slam with its own kernel thread. The run lends it its
-claim, which ends with this process, and allows writes for this drive only, by number and size. Jobs
-that it cannot do are refused; only random fills of each block once are fio's, which measure
-nothing.
+Each job of `numjobs` has one instance of ssdb_slam with its own kernel thread. The run lends its
+claim to the module, which keeps the drive open and ends when this process ends. Writes are allowed
+for this drive only, by its number and size.
+
+Any job that the module cannot do is refused by name. Only random fills that write each block once
+are done by fio, because they need a map and measure nothing.
 """
 
 import json
@@ -310,13 +312,19 @@ class SlamOutcome:
         return ()
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        """Return the latencies of the rows whose middle lies between two times in seconds."""
+        """Return the latencies between two times in seconds.
+
+        A row of the log counts if the middle of its interval lies between these times.
+        """
         return Histogram.merged(
             _histogram(row[direction]) for middle, row in self._rows() if from_s <= middle < to_s
         )
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return the latencies of both directions by interval, in which a row's middle lies."""
+        """Return the latencies of both directions together, by the number of the interval.
+
+        A row of the log counts in the interval in which the middle of the row lies.
+        """
         found: dict[int, Histogram] = {}
         for middle, row in self._rows():
             place = int(middle // every_s)

@@ -81,7 +81,10 @@ KERNEL_THREADS = 2  # the parent of all kernel threads, which also work for our 
 
 
 def others(processes: Iterable[ProcessTime], own: int) -> dict[str, float]:
-    """Return the CPU seconds of other programs by name, with their ended children."""
+    """Return CPU seconds by program name, without `own`, its descendants and kernel threads.
+
+    The time of ended children counts for their parents, so the sum never falls.
+    """
     known = {process.pid: process for process in processes}
     found: dict[str, float] = {}
     for process in known.values():
@@ -123,7 +126,11 @@ def _numbers(sysfs: Sysfs, names: str, attribute: str) -> list[int]:
 
 
 def _energy(sysfs: Sysfs) -> float | None:
-    """Return the joules of all CPU packages, whose meters wrap around (powercap.rst of Linux)."""
+    """Return the joules that all CPU packages used, from meters (RAPL) that wrap around.
+
+    The source is Documentation/power/powercap/powercap.rst; only root can read the meters since
+    Linux 5.10.
+    """
     base = "/sys/class/powercap"
     packages = [n for n in sysfs.names(base) if re.fullmatch(r"intel-rapl:\d+", n)]
     counters = [sysfs.number(f"{base}/{name}/energy_uj") for name in packages]

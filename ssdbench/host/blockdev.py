@@ -41,7 +41,12 @@ class Geometry:
 
 
 def claim(node: Path) -> int:
-    """Open a block device exclusively. Raises BlockingIOError if claimed, DeviceLost, HostLacks."""
+    """Open a block device exclusively, so that no other program can claim or mount it.
+
+    The result is a descriptor for reading and writing that the caller closes. Raises
+    BlockingIOError when it is already claimed, DeviceLost when it is not a block device, HostLacks
+    without permission.
+    """
     try:
         descriptor = os.open(node, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:
@@ -102,7 +107,10 @@ def geometry_of(descriptor: int) -> Geometry:
 
 
 def set_block_size(descriptor: int, block_bytes: int) -> None:
-    """Set the block size of a claimed device; the kernel does not update it. Raises OSError."""
+    """Set the block size for buffered I/O of a claimed device, as after a format.
+
+    The kernel updates the block size by itself only if the device is not open. Raises OSError.
+    """
     fcntl.ioctl(descriptor, BLKBSZSET, struct.pack("N", block_bytes))
 
 

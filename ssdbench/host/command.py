@@ -125,7 +125,11 @@ class _TooMuch(Exception):
 def _said_by(
     process: "subprocess.Popen[bytes]", given: bytes | None, timeout_s: float | None, most: int
 ) -> tuple[bytes, bytes]:
-    """Return a limited stdout and stderr of an ended program. Raises TimeoutExpired, _TooMuch."""
+    """Return stdout and stderr of a program that has ended. Raises TimeoutExpired, _TooMuch.
+
+    Unlike `communicate`, this function has a limit, because a program that prints without end would
+    fill the memory.
+    """
     until_s = None if timeout_s is None else time.monotonic() + timeout_s
     said: dict[int, list[bytes]] = {}
     length, rest = 0, memoryview(given or b"")
@@ -326,7 +330,11 @@ def _said(path: Path | None) -> Iterator[int]:
 
 
 def foreground(argv: Sequence[str]) -> int:
-    """Run a program at the terminal, from the main thread; return its status. Raises HostLacks."""
+    """Run a program at the terminal instead of us; return its status (negative: signal).
+
+    The program shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. Only the
+    main thread may call this function. Raises HostLacks when the program is not installed.
+    """
     try:
         process = subprocess.Popen(list(argv), env=_environment(None))
     except OSError as error:

@@ -59,7 +59,10 @@ class Segment:
 
 
 def tables(number: str, *, sysfs: Sysfs) -> list[Target]:
-    """Return the lines of a mapping's table and of its next one, without keys. Raises OSError."""
+    """Return the lines of a mapping's table, and of the table loaded to replace it, without keys.
+
+    Raises OSError when the kernel does not tell, FileNotFoundError on a host without device mapper.
+    """
     descriptor = os.open(sysfs.path(CONTROL), os.O_RDWR | os.O_CLOEXEC)
     try:
         major, _, minor = number.partition(":")

@@ -37,7 +37,10 @@ _BLOCK_BYTES = 1 << 16
 
 
 def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
-    """Replace a file; after a crash it has the old bytes or the new ones. Raises HostLacks."""
+    """Replace a file; after a crash it has the old bytes or the new ones.
+
+    Raises HostLacks, also for a device.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         require_no_node(path)
@@ -75,7 +78,10 @@ def make_directory(path: Path) -> None:
 
 
 def kept_at(variable: str, default: str) -> Path:
-    """Return the directory that a variable names, else the default. Raises UsageError."""
+    """Return the directory that an environment variable names, else the default.
+
+    Raises UsageError for a character that make or apt would not take as part of one name.
+    """
     path = Path(os.environ.get(variable) or default).absolute()
     if unfit := re.search(r"[^\w./+@-]", str(path)):
         raise UsageError(
@@ -87,7 +93,10 @@ def kept_at(variable: str, default: str) -> Path:
 
 
 def require_utf8(path: Path, what: str) -> None:
-    """Raise UsageError for a path that is not UTF-8, so that JSON cannot store it."""
+    """Raise UsageError when a path is not valid UTF-8; `what` begins the sentence.
+
+    JSON cannot store such a path, and not every program can open it.
+    """
     name = str(path.absolute())
     try:
         name.encode()
@@ -134,7 +143,11 @@ def require_own_files(directory: Path) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Create a directory that only this user can write. Raises HostLacks if others can, too."""
+    """Create a directory, and missing parents, that only this user can write.
+
+    A stricter umask of the user is kept. Raises HostLacks when it cannot be created, or when others
+    can write the existing one.
+    """
     missing = [place for place in (path, *path.parents) if not place.exists()]
     try:
         for place in reversed(missing):
@@ -162,7 +175,11 @@ def require_room(directory: Path) -> None:
 
 
 def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
-    """Allocate all blocks of an open file, so that later writes have room. Raises HostLacks."""
+    """Allocate all blocks of an open file; the content does not change.
+
+    Later writes then cannot fill the disk; on a full disk a program with a mapped file ends with
+    SIGBUS. Raises HostLacks, with the file unchanged, when there is not enough room.
+    """
     file_now, system = os.fstat(descriptor), os.fstatvfs(descriptor)
     free = system.f_bavail * system.f_frsize
     if size_bytes - file_now.st_blocks * 512 > free:
@@ -269,7 +286,10 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def settings_directory() -> Path:
-    """Return the directory of settings journals and run records, which only its owner writes."""
+    """Return the directory for settings journals and for records of runs and drives.
+
+    The directory is outside every run directory; for root, only root can write it.
+    """
     if chosen := os.environ.get("SSDBENCH_SETTINGS"):
         return Path(chosen)
     if os.geteuid() == 0:

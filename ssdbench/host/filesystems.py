@@ -89,7 +89,11 @@ FILE_SYSTEMS: Mapping[str, FileSystem] = {
 
 
 def _in_kernel(name: str, sysfs: Sysfs) -> bool:
-    """Return whether the kernel has a file system, or the module that mounting it loads."""
+    """Return whether the file system is built in, loaded, or a module that mounting loads.
+
+    Mounting loads the module `fs-NAME`. On a generic kernel, the module ext4 is also the module of
+    ext2 and ext3 by an alias.
+    """
     if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
         return True
     place = f"/lib/modules/{os.uname().release}"
@@ -106,7 +110,10 @@ Inode = tuple[int, int]  # (st_dev, st_ino)
 
 
 def in_layer(path: Path, procfs: Procfs) -> str:
-    """Return where an overlay is mounted that shows the file from one of its layers; else empty."""
+    """Return where an overlay is mounted that has a file in one of its layers; else empty.
+
+    Writing to the file also changes the content of that overlay.
+    """
     overlays = [mount for mount in procfs.all_mounts() if mount.file_system == OVERLAY]
     above = {inode for parent in path.parents if (inode := _inode(parent))} if overlays else set()
     for mount in overlays:

@@ -75,7 +75,12 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")  # the BTF of the kernel that runs
 
 
 def compared(into: Path, headers: Path, block_source: Path) -> str:
-    """Return why a scheduler built from this source does not fit the kernel; empty if it does."""
+    """Return why a scheduler built from this source must not be loaded into the headers' kernel.
+
+    The text is empty if it may be loaded. Another patch level, or a vendor's kernel of the same
+    level, may have other structures. If BTF shows the kernel's structures, the build compares them;
+    otherwise the same version number is enough.
+    """
     ours, theirs = version_of(block_source), header_version(headers)
     btf = _btf_of(headers, into)
     found = {} if btf is None else structure_layouts(btf, PRIVATE)
@@ -92,7 +97,10 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 
 
 def by_number_alone(built: Path) -> bool:
-    """Return whether a build compared the versions of Linux, but no structures by their BTF."""
+    """Return whether the build of the schedulers compared only the version numbers of Linux.
+
+    If so, the build did not compare the kernel's structures by BTF. `built` is the build directory.
+    """
     return not (built / LAYOUT).exists()
 
 

@@ -42,7 +42,10 @@ _log = logging.getLogger(__name__)
 
 
 def directory() -> Path:
-    """Return the directory of the modules, one subdirectory per release. Raises UsageError."""
+    """Return the directory in which modules are built, with a subdirectory for each kernel release.
+
+    Raises UsageError.
+    """
     return kept_at("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY)
 
 
@@ -169,7 +172,10 @@ def build(
 
 @contextmanager
 def _taking_the_place_of(into: Path) -> Iterator[Path]:
-    """Yield a directory to fill; it replaces `into` unless the block is interrupted."""
+    """Yield a directory to fill; it replaces `into` when the block ends without an error.
+
+    The old directory is removed last; if the replacement is interrupted, it comes back.
+    """
     work, before = (into.with_name(f".{into.name}.{which}") for which in ("new", "before"))
     shutil.rmtree(work, ignore_errors=True)  # left by a build that was killed
     try:
@@ -244,7 +250,11 @@ def _headers_hint(release: str) -> str:
 
 
 def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:
-    """Make the sources of each package for DKMS, in build order. Raises UsageError, HostLacks."""
+    """Make a source directory `ssdbench-MODULE-VERSION` per module for DKMS, in build order.
+
+    The keys are the names of the DKMS packages. Raises UsageError when a directory exists,
+    HostLacks when it cannot be written.
+    """
     names = {name: f"ssdbench-{name.removeprefix('ssdb_')}" for name in MODULES}
     trees = {package: into / f"{package}-{version}" for package in names.values()}
     for package, tree in trees.items():

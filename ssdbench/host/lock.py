@@ -92,7 +92,10 @@ def until_free(path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    """Open or make a lock file. Raises OSError, and HostLacks if another user could change it."""
+    """Open a lock file, created if missing; return its descriptor.
+
+    Raises OSError, and HostLacks when another user (not root) could have made or changed the file.
+    """
     require_private(path)
     return open_own(path, os.O_RDWR, 0o600)
 

@@ -36,7 +36,10 @@ class Backing:
 
 
 def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
-    """Return the file or device below a loop device; None if detached. Raises OSError."""
+    """Return the file or device below a loop device; None if the loop device is detached.
+
+    Raises OSError.
+    """
     return sysfs.once(("behind", name), lambda: _behind(name, sysfs))
 
 
@@ -65,7 +68,11 @@ def _behind(name: str, sysfs: Sysfs) -> Backing | None:
 
 
 def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
-    """Return the loop devices over a device or file; without root, by `path`. Raises OSError."""
+    """Return the kernel names of all loop devices over a device or file. Raises OSError.
+
+    Only root may query loop devices; for other users `path` is compared with the path of the
+    backing file.
+    """
     attached, unasked = sysfs.once("loops", lambda: _attached(sysfs))
     leading = (name for name, file in unasked.items() if path and _leads_to(path, file))
     return [*attached.get(wanted.thing, ()), *leading]

@@ -67,7 +67,7 @@ SPELLINGS: Mapping[Reader, Spelling] = {
 
 
 def written(reader: Reader, name: str) -> str:
-    """Return a name with the escapes of its reader. Raises UsageError if it has no escape."""
+    """Return a name with the escapes of its reader. Raises UsageError if a part has no escape."""
     spelling = SPELLINGS[reader]
     if found := re.search(spelling.refused, name):
         where = f", for the {found.group()!r} in it" if found.group() else ""

@@ -179,7 +179,11 @@ def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
 
 @contextmanager
 def generic(node: Path, claim_fd: int) -> Iterator[int]:
-    """Open the generic node of a claimed namespace. Raises HostLacks, DeviceLost, DeviceError."""
+    """Open the generic node of the namespace whose block node is claimed, for reading and writing.
+
+    Raises HostLacks when it is missing, DeviceLost when it belongs to another namespace,
+    and DeviceError.
+    """
     name = Path(os.path.realpath(node)).name
     path = generic_node(name)
     if path is None:

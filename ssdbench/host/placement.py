@@ -59,7 +59,11 @@ def pinned(cpus: Collection[int]) -> Iterator[None]:
 
 @contextmanager
 def memory_policy(policy: str) -> Iterator[None]:
-    """Set our memory policy, such as `bind:0` or `local`, during a block. Raises HostLacks."""
+    """Set the memory policy of this process, and restore it at the end. Raises HostLacks.
+
+    The policy is written as in the kernel, such as `bind:0`, `interleave:0-1`, `prefer:1`, `local`;
+    an empty policy changes nothing.
+    """
     if not policy:
         yield
         return

@@ -94,7 +94,10 @@ def ours() -> ProcessId:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Delay Ctrl-C, SIGTERM and SIGHUP in the main thread until the end of a block."""
+    """Delay Ctrl-C, SIGTERM and SIGHUP until the end of a block that must not be left half done.
+
+    Python runs signal handlers in the main thread only, so other threads need no shield.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

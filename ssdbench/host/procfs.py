@@ -55,7 +55,11 @@ class Procfs:
         return self._mounts_of("self")
 
     def all_mounts(self) -> list[Mount]:
-        """Return our mounts, and mounts in other namespaces of devices that we do not mount."""
+        """Return all mounts in our namespace, and mounts in others of devices not mounted here.
+
+        A container or a service may have mounted a device that no other process sees. Namespaces
+        that we may not read are left out; the kernel's claim on their devices is still noticed.
+        """
         found = self.mounts()
         here = {mount.major_minor for mount in found}
         seen = {_namespace(self._proc / "self")}
@@ -72,7 +76,10 @@ class Procfs:
         return found
 
     def source(self, mount: Mount) -> os.stat_result | None:
-        """Return the stat of a mount's source, a device or a file; None if it is not a path."""
+        """Return the stat of a mount's source at mount time; None if the source is not a path.
+
+        The source may be a file: since Linux 6.12 EROFS needs no loop device.
+        """
         if not mount.source.startswith("/") or mount.file_system in WITHOUT_SOURCE:
             return None
         try:
@@ -217,7 +224,10 @@ def _used_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result
 
 
 def _mapped_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
-    """Yield files mapped into memory; with `wanted`, others may be left out."""
+    """Yield files mapped into memory; their descriptors may be closed.
+
+    With `wanted`, files that are not wanted may be left out; without it, all are yielded.
+    """
     try:
         maps = (process / "maps").read_bytes()
     except OSError:
@@ -270,7 +280,12 @@ def _listed(directory: str) -> list[str]:
 
 
 def _share_descriptors(process: Path, thread: str) -> bool:
-    """Return whether a thread shares its process's file table (kcmp(2)); False if not known."""
+    """Return whether a thread shares its process's file table, as almost all do (kcmp(2)).
+
+    If the file tables are shared, the thread's descriptors need no check; a process may have
+    thousands of threads. The result is False if the kernel does not say. In this case the caller
+    checks the thread's descriptors, which only takes longer.
+    """
     number = _KCMP.get(os.uname().machine)
     if number is None or process.parent != Path("/proc"):
         return False

@@ -57,7 +57,12 @@ def held(descriptor: int) -> Path:
 
 
 def born_ns(path: Path, inode: int) -> int | None:
-    """Return the birth time in ns of the file with that inode, which may be used again; or None."""
+    """Return when the file at `path` with that inode was created, in ns since 1970, or None.
+
+    A file system reuses inode numbers, so the time of birth identifies a file. The result is None
+    if another file is there, or if the file system does not store the time. The function uses
+    statx(2), which needs no right to open the file; Python has no call for it before 3.15.
+    """
     answer = ctypes.create_string_buffer(_STATX_BYTES)
     ask = ctypes.CDLL(None).statx  # glibc 2.28
     if ask(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, answer) != 0:
@@ -82,7 +87,11 @@ def has_data(descriptor: int) -> bool:
 
 
 def claim(path: Path) -> int:
-    """Open a file under an exclusive lock. Raises BlockingIOError if locked, HostLacks."""
+    """Open a file for reading and writing under an exclusive lock; the caller closes it.
+
+    Raises BlockingIOError when another process holds the lock, and HostLacks when the file cannot
+    be opened.
+    """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
@@ -196,7 +205,11 @@ def mark_given_back(descriptor: int, path: Path) -> None:
 
 
 def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
-    """Return why a marked file may not be ours; empty if it is ours, None without a mark."""
+    """Return why the content of a marked file may not be ours; empty when it is ours.
+
+    The result is None for a file without a mark. Content that `run` itself left there counts as
+    ours. Raises OSError.
+    """
     text = _read(descriptor, path)
     if text is None:
         return None

@@ -184,7 +184,11 @@ class Scsi:
         )
 
     def nvme_behind(self, ids: str, opcode: int, dword_10: int) -> bytes:
-        """Return the page `dword_10` of an NVMe drive behind a USB bridge. Raises DeviceError."""
+        """Return an NVMe drive's answer to identify or get log page, behind the USB bridge `ids`.
+
+        `dword_10` is the identify structure or the log number. Raises ScsiRefused, and DeviceError
+        for an unknown bridge.
+        """
         size = _NVME_PAGES[opcode]
         dwords = (size // 4 - 1) << 16 if opcode == 0x02 else 0
         if ids in _ASMEDIA:

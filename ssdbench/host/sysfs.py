@@ -120,7 +120,10 @@ class Sysfs:
 
 
 class OneLook(Sysfs):
-    """Keep each attribute as first read, for lists of devices, never for decisions about writes."""
+    """Keep each attribute as it was when first read, for lists of many devices.
+
+    Code that decides about a write never uses this class, because its answers may be outdated.
+    """
 
     def __init__(self, root: Path = Path("/")) -> None:
         super().__init__(root)
@@ -169,14 +172,21 @@ def chosen(value: str) -> str:
 
 
 def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the disks with the queues of this disk: itself, or the paths of a multipath head."""
+    """Return the disks below /sys/block that have the queues of this disk, usually itself.
+
+    An NVMe multipath head nvmeSnN has no request queue; it passes requests to its paths nvmeScCnN.
+    """
     subsystem, _, number = kernel.rpartition("n")
     paths = re.compile(rf"{subsystem}c[0-9]+n{number}") if number.isdigit() else None
     return [n for n in sysfs.names("/sys/block") if paths and paths.fullmatch(n)] or [kernel]
 
 
 def device_of(kernel: str, sysfs: Sysfs) -> str:
-    """Return the directory of a disk's device; of a multipath head, its first controller's."""
+    """Return the sysfs directory of the device that a whole disk belongs to.
+
+    For an NVMe multipath head this is the first controller of its subsystem, because a subsystem
+    has no place on a bus.
+    """
     device = f"/sys/block/{kernel}/device"
     below = [name for name in sysfs.names(device) if re.fullmatch(r"nvme[0-9]+", name)]
     return f"{device}/{below[0]}" if below else device

@@ -364,7 +364,10 @@ def signatures(node: Path) -> list[str]:
 
 
 def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | SsdbenchError]:
-    """Return the signatures or the error of each device, by one wipefs per `TOGETHER` devices."""
+    """Return the signatures of many devices, with one wipefs for each group of `TOGETHER`.
+
+    When wipefs fails, the group is halved until only the failing device is left, with its error.
+    """
     found: dict[Path, list[str] | OSError | SsdbenchError] = {}
     waiting = [list(nodes[at : at + TOGETHER]) for at in range(0, len(nodes), TOGETHER)]
     while waiting:

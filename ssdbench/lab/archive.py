@@ -26,7 +26,10 @@ def note_sizes(made: Path) -> None:
 
 
 def is_whole(made: Path, *, unnoted: bool = True) -> bool:
-    """Return whether a download has its stored sizes; `unnoted` if no sizes are stored."""
+    """Return whether a file or directory exists with its stored sizes.
+
+    Returns `unnoted` if no sizes are stored, as older versions did not store them.
+    """
     if not made.exists():
         return False
     if not _sizes(made).exists():
@@ -78,7 +81,10 @@ class Package:
 
 
 def archive_address(sources: Sequence[str]) -> str | None:
-    """Return the address of an archive of bookworm in the texts of apt source files; or None."""
+    """Find the address of an archive with the suite `bookworm` in apt source files; or None.
+
+    `sources` are the texts of the files, in the deb822 form or the one-line form.
+    """
     for text in sources:
         for stanza in re.split(r"\n\s*\n", text):
             fields = dict(re.findall(r"^(URIs|Suites):[ \t]*(\S.*)$", stanza, flags=re.MULTILINE))
@@ -170,7 +176,10 @@ class Archive:
         return [line.split("|")[1].strip() for line in lines if "|" in line]
 
     def newest(self, package: str, *, of: str = "", not_of: str = "") -> Package:
-        """Return the newest version whose text has `of` but not `not_of`. Raises HostLacks."""
+        """Return the newest version of a package whose text contains `of` but not `not_of`.
+
+        Raises HostLacks.
+        """
         for version in self.versions(package):
             if of in version and not (not_of and not_of in version):
                 return Package(package, version)

@@ -27,7 +27,10 @@ class DiskRequest:
 
 
 def parse(text: str, index: int) -> DiskRequest:
-    """Parse `BUS[,option…]=BACKEND`, as the help of --disk says. Raises UsageError."""
+    """Parse `BUS[,option…]=BACKEND`. Raises UsageError.
+
+    The options are hotplug, queues=N, fail=SECTOR, zoned=SIZE and open=N.
+    """
     found = _FORM.fullmatch(text)
     bus_name, *options = found["front"].split(",") if found else [""]
     backend = found["backend"] if found else ""
@@ -121,6 +124,10 @@ def consent(disks: Sequence[Disk]) -> str:
 
 
 def parse_all(texts: Sequence[str], *, in_memory: bool = False) -> list[DiskRequest]:
-    """Parse all --disk options; the default is a simulated NVMe drive, or nothing `in_memory`."""
+    """Parse all --disk options; the default is one simulated NVMe drive.
+
+    A guest with all programs in memory has no default disk: the host decides when requests of a
+    disk complete, so two runs would not agree to the last digit.
+    """
     default = [] if in_memory else [DEFAULT]
     return [parse(text, index) for index, text in enumerate(texts or default)]

@@ -251,7 +251,10 @@ class Guest:
         )
 
     def _give(self, name: str, text: str, *, to: str = "") -> None:
-        """Write a file for the guest in one step, without following its links. Raises HostLacks."""
+        """Write a file for the guest in one step, in the new directory `to` if one is given.
+
+        Links that the guest made are not followed. Raises HostLacks when the file cannot be made.
+        """
         folder = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         fresh = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with ExitStack() as opened:

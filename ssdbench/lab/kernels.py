@@ -140,7 +140,10 @@ def module_bytes(path: Path) -> bytes:
 
 
 def payload(image: bytes) -> bytes:
-    """Return the compressed kernel in an image (x86/boot.rst of Linux); empty if truncated."""
+    """Return the compressed kernel in a bootable image; empty if the image is truncated.
+
+    The format is in Documentation/arch/x86/boot.rst of Linux.
+    """
     if len(image) < HEAD_BYTES:
         return b""
     setup_sectors = image[0x1F1] or 4
@@ -150,7 +153,11 @@ def payload(image: bytes) -> bytes:
 
 
 def unpack_image(kernel: Kernel) -> None:
-    """Unpack the kernel once if it can be booted so; an emulated CPU needs 4 s at each boot."""
+    """Unpack the kernel image once; otherwise an emulated CPU needs about 4 s for it at each boot.
+
+    Guests boot the packed image if this host cannot unpack it (no zstd, another format), or if the
+    unpacked kernel cannot be booted.
+    """
     if _kasan_watches_entry(kernel):
         kernel.unpacked_image.unlink(missing_ok=True)
         return
@@ -173,7 +180,11 @@ def unpack_image(kernel: Kernel) -> None:
 
 
 def _kasan_watches_entry(kernel: Kernel) -> bool:
-    """Return whether KASAN watches the entry code, which crashes an unpacked kernel at its boot."""
+    """Return whether KASAN instruments the entry code of an unpacked kernel, as in Linux 6.1.
+
+    A kernel with such entry code crashes before its first message, because KASAN's memory is not
+    set up yet.
+    """
     if kernel.tree is None:
         return False
     paths = kernel.tree / ".config", kernel.block_source / "arch/x86/platform/pvh/Makefile"
@@ -187,7 +198,10 @@ def source_package(release: str) -> str:
 
 
 def newest(names: list[str], series: str, flavour: str = "") -> str | None:
-    """Return the newest release of a series among packages, of the generic flavour, or None."""
+    """Return the newest release of a series (a pattern) among header packages, or None.
+
+    The default is the generic flavour, because the cloud flavour of 6.1 has no AHCI.
+    """
     pattern = re.compile(rf"linux-headers-({series}\.[0-9][0-9.+\-a-z]*-amd64)$")
     releases = [found.group(1) for name in names if (found := pattern.fullmatch(name))]
     wanted = [r for r in releases if (re.findall(r"-(cloud|rt)-", r) or [""]) == [flavour]]
@@ -195,7 +209,10 @@ def newest(names: list[str], series: str, flavour: str = "") -> str | None:
 
 
 def fetch(archive: Archive, series: str) -> Kernel:
-    """Return the newest kernel of a series, from the cache or downloaded. Raises HostLacks."""
+    """Return the newest kernel of a key of OFFERS, from the cache or downloaded.
+
+    Raises HostLacks when the archive has no such kernel.
+    """
     offer, record = OFFERS[series], archive.root / f"kernel-{series}"
     archive = archive.of(offer.release)
     build_root = archive.root / f"build-{offer.release}" if offer.release else None
@@ -226,7 +243,10 @@ def fetch(archive: Archive, series: str) -> Kernel:
 
 
 def from_tree(tree: Path, cache: Path) -> Kernel:
-    """Return the kernel built in `tree`, with its modules in `cache`. Raises UsageError."""
+    """Return the kernel that was built in `tree`, and install its modules in `cache`.
+
+    The modules are installed once per build. Raises UsageError if `tree` has no built kernel.
+    """
     tree = tree.resolve()
     record = tree / "include" / "config" / "kernel.release"
     for need in (tree / BUILT_IMAGE, record):

@@ -137,7 +137,11 @@ def _fixed(machine: Machine) -> str:
 
 
 def _way_out(machine: Machine) -> list[str]:
-    """Return the device for output: shared files, or a disk that is written after the command."""
+    """Return the device for output: shared files, or a disk for a guest without shared files.
+
+    The disk is written only after the command has ended, so it does not disturb the instruction
+    count; a shared file system talks to the host at boot.
+    """
     if machine.answer is None:
         return ["-chardev", f"socket,id=share,path={_name(machine.share_socket)}",
                 "-device", "vhost-user-fs-pci,chardev=share,tag=host"]  # fmt: skip

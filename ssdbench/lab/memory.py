@@ -61,7 +61,10 @@ def make_answer_disk(path: Path) -> None:
 
 
 def unpack(disk: Path, into: Path) -> None:
-    """Copy the files on the disk of the guest that ANSWERS names, and no other files."""
+    """Copy the output files from the guest's disk into a directory, as many as it wrote.
+
+    Only files in ANSWERS are copied, so that a guest cannot write other files on the host.
+    """
     try:
         with tarfile.open(disk, "r:") as answer:
             for member in answer:

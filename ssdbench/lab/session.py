@@ -402,7 +402,10 @@ KEPT_RUNS = 20
 
 
 class KeptRun:
-    """The directory of a run's output, made for the first output; `where` reports disk errors."""
+    """The directory with the output of a run; it is made when the first output arrives.
+
+    Disk errors do not end the run; `where` reports them at the end.
+    """
 
     def __init__(self, cache: Path, name: str = "") -> None:
         now = datetime.now().astimezone()

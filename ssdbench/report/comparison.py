@@ -59,7 +59,10 @@ NOT = "NOT VALIDATED"
 
 
 def much(first: float, second: float, more: str, less: str) -> str:
-    """Format how the second value differs, with a word for more and one for less: `12 % slower`."""
+    """Format by how much the second value differs: `2.1 x faster`, `12 % slower`.
+
+    `more` and `less` are the words for a second value that is higher or lower.
+    """
     word = more if second > first else less
     low, high = sorted((first, second))
     if low <= 0:

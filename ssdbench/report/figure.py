@@ -29,7 +29,7 @@ BINS = 1200  # of a wide figure; enough to zoom in
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """A series thinned to bins: the start `x`, the lowest and the highest value of each."""
+    """A thinned series: for each bin its start `x`, and the lowest and the highest value in it."""
 
     x: Floats
     low: Floats

@@ -56,7 +56,11 @@ class Latencies:
 
 
 def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
-    """Return a histogram for each direction over all logs. Raises UsageError, HostLacks."""
+    """Return a histogram for each direction over all logs; an incomplete last line is ignored.
+
+    Raises UsageError if a file is not a latency log of fio or has a damaged row, and HostLacks if
+    DuckDB is not installed.
+    """
     widths = {_columns(path) for path in paths}
     if len(widths) != 1:
         raise UsageError(

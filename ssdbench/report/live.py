@@ -26,7 +26,10 @@ LEFT_OUT = ("findings", "words", "plan", "targets")  # sections that need all of
 
 @dataclass(slots=True)
 class Curve:
-    """The rate of a stage in few samples: time in s, lowest and highest IOPS, bytes per second."""
+    """The rate of one stage over the time of the run, with few samples.
+
+    A sample is the time in seconds, lowest and highest IOPS, lowest and highest bytes per second.
+    """
 
     title: str
     samples: list[tuple[float, ...]] = field(default_factory=list)
@@ -121,7 +124,7 @@ class Course:
             yield "Time to wait", f"{_range(*wait)} on this host's clock"
 
     def findings(self) -> Findings | None:
-        """Return all findings so far, the most serious first; None without findings."""
+        """Return all findings so far, the most serious first; None if there are none."""
         order = list(Severity)
         ranked = sorted(self.found.values(), key=lambda one: order.index(one.severity))
         return grouped(ranked) if ranked else None

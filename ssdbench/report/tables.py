@@ -213,7 +213,11 @@ _SAID: Mapping[str, Callable[[Any], str]] = {
 
 
 def results_table(result: RunResult) -> Tidy:
-    """Return one row per point, repeat and metric, with the same columns for all runs."""
+    """Return one row per point, repeat and metric.
+
+    All runs have the same columns and types, so that their tables can be joined. A suppressed
+    number has a row without a value.
+    """
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
     if (idle := result.idle_watts) is not None:
         about = {"stage_kind": "idle", "direction": "total", "verdict": result.verdict}

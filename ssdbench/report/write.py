@@ -145,7 +145,11 @@ _SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
 
 
 def parquet_bytes(table: Tidy, *, run_id: str, version: str) -> bytes:
-    """Return the results as Parquet, made by DuckDB. Raises HostLacks if it is not installed."""
+    """Return the results as Parquet, with the schema version, the tool and the run in its metadata.
+
+    DuckDB works with file names and follows links, so a new temporary directory is used. Raises
+    HostLacks if DuckDB is not installed.
+    """
     with TemporaryDirectory(prefix="ssdbench-") as directory:
         path = Path(directory) / "table.parquet"
         text = Path(directory) / "table.csv"

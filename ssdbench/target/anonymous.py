@@ -33,7 +33,10 @@ _AS_IT_IS = (
 
 
 def blanked(name: str, page: bytes) -> bytes | None:
-    """Return a page without the bytes that identify the single drive; None to leave it out."""
+    """Return the bytes of a page without the bytes that could identify the single drive.
+
+    Bytes about the model and about wear are kept. The result is None for a page that is left out.
+    """
     if name in _AS_IT_IS:
         return page
     work = _BLANKING.get(name)

@@ -87,7 +87,10 @@ def whole(page: bytes) -> bool:
 
 
 def native_max(sense: bytes) -> int | None:
-    """Return the highest address in the answer to READ or GET NATIVE MAX ADDRESS EXT, or None."""
+    """Return the highest address in the ATA return descriptor of a command, or None.
+
+    The command is READ NATIVE MAX ADDRESS EXT or, since ACS-3, GET NATIVE MAX ADDRESS EXT.
+    """
     if len(sense) < 22 or sense[0] & 0x7F != 0x72 or sense[8] != 0x09:
         return None
     at = sense[8:]

@@ -56,7 +56,10 @@ class Claim:
             self._release()
 
     def check(self) -> None:
-        """Check that the target is the same and not in use. Raises DeviceLost, TargetRefused."""
+        """Check, before each destructive step, that the target is the same and not in use.
+
+        Raises DeviceLost when the target was replaced or is gone, TargetRefused for new objections.
+        """
         if self._info.kind is TargetKind.SIMULATED:
             return
         self._same()

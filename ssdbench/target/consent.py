@@ -23,7 +23,10 @@ LEAST_USED_PERCENT = 5  # a smaller percentage says little, because it is rounde
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """The bytes that a run writes, and the endurance by the user, because SMART lacks it."""
+    """The bytes that a run writes, and the rated endurance of the drive.
+
+    SMART has no rated endurance, so only the user can give it; otherwise it is None.
+    """
 
     most_bytes: int  # if each repeat settles as late as it may
     endurance_tb: float | None = None
@@ -105,7 +108,11 @@ WITHOUT_UUID = (
 
 
 def needed(info: TargetInfo) -> bool:
-    """Return whether writing to a target needs consent; simulated drives and files need none."""
+    """Return whether a target may be written only with consent.
+
+    A simulated drive belongs to ssdbench, and the guard refuses a file that has content of the
+    user, so neither of them needs consent.
+    """
     return info.kind not in (TargetKind.SIMULATED, TargetKind.FILE) and not implied(info)
 
 
@@ -125,7 +132,11 @@ def implied(
 def objections(
     info: TargetInfo, consent: Consent, *, others: Mapping[str, str] = MappingProxyType({})
 ) -> list[Objection]:
-    """Return why the consent does not name exactly this target; `others` are other drives."""
+    """Return why the given consent does not name exactly this target; empty when it does.
+
+    Identities are compared as a whole, because half a serial number could name another drive.
+    `others` are the nodes of this host's other drives, by identity.
+    """
     given = consent.identity
     own, nameless = info.consent_id, f" ({NAMELESS})" if info.content else ""
     if not needed(info):
@@ -147,7 +158,10 @@ def objections(
 
 
 def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Objection]:
-    """Return the objection to more wear than the user accepts; without a rating, to any wear."""
+    """Return the objection that a run wears a real drive too much, unless the user accepts it.
+
+    Only flash wears out. Without a rated endurance, any wear must be accepted.
+    """
     if (
         info.kind not in (TargetKind.DRIVE, TargetKind.UNPROVEN)
         or consent.wear
@@ -171,7 +185,10 @@ def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
 def lacking(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> list[Objection]:
-    """Return the objections that the consent does not override; reading ignores signatures."""
+    """Return the objections that the consent does not override.
+
+    Work that only reads ignores signatures and consent.
+    """
     if not destroys:
         return guard.standing(info, consent.overwriting())
     wrong = consent.identity not in (None, info.consent_id)

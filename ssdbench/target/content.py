@@ -55,7 +55,10 @@ _FIRST_PARTITIONS = (0, 63 * 512, MIB)  # before 2009 they began at sector 63
 
 
 class Remembered(Model):
-    """Samples of a target's data at its last use; older records have fewer places and no run."""
+    """Samples of a target's data at ssdbench's last use of it; schema version 1.
+
+    Records of older versions have fewer places and name no run.
+    """
 
     schema_version: int = 1
     identity: str
@@ -109,7 +112,10 @@ def places(info: TargetInfo) -> list[int]:
 
 
 def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
-    """Read samples of a target at its usual places and at `also`. Raises OSError, HostLacks."""
+    """Read samples of a target's data, at its usual places and at the places in `also`.
+
+    Raises OSError, HostLacks.
+    """
     node = Path(info.node)
     return Look(sampled(node, sorted({*places(info), *also})), tuple(signatures(node)))
 
@@ -146,7 +152,10 @@ def _unexplained(seen: Look, known: Remembered | None) -> list[Objection]:
 
 
 def digest(info: TargetInfo) -> str:
-    """Return a short SHA-256 of the target's data at every eighth sampled place. Raises OSError."""
+    """Return the first 12 digits of a SHA-256 of the target's data at every eighth sampled place.
+
+    Raises OSError.
+    """
     held = sha256()
     for place, data in sampled(Path(info.node), places(info)[::8]).items():
         held.update(f"{place}:".encode() + (data or b""))

@@ -160,7 +160,10 @@ def _locks(found: pages.Pages) -> Iterator[str]:
 
 
 def objections(info: TargetInfo, host: HostView) -> list[Objection]:
-    """Return why a device must not be overwritten, with each question that got no answer."""
+    """Return why a block device must not be overwritten; empty if it may be.
+
+    A question that the host cannot answer is an objection too.
+    """
     return [
         *([] if info.size_bytes else [Objection("it has no medium: its size is 0")]),
         *_asked("whether it is read-only", lambda: _read_only(info, host)),

@@ -29,7 +29,11 @@ ROOT = Sysfs()
 
 
 def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
-    """Return the target /dev/…, file or sim:MODEL. Raises UsageError, TargetRefused, HostLacks."""
+    """Return the target that `name` means: /dev/…, a regular file, or sim:MODEL.
+
+    Raises UsageError for a name that cannot be a target, TargetRefused for a partition or a
+    controller, HostLacks without permission to look.
+    """
     if name.startswith(simspec.PREFIX):
         return _simulated(name)
     path = Path(name)
@@ -59,7 +63,11 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
 
 
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
-    """Return the kernel name of the only device, or the path, with that identity; else None."""
+    """Return the kernel name of the block device with that identity, wherever it is now.
+
+    If a drive has several paths, an identity with a path (TargetInfo.here) means only this path.
+    The result is None if no device or more than one device has the identity.
+    """
     named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]
     if not kernels:
@@ -71,7 +79,11 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
 
 
 def found_again(known: TargetInfo) -> TargetInfo:
-    """Return a known target where its identity is now, else at its old place, to be compared."""
+    """Return a known target, at its old place or where its identity is now.
+
+    The drive may have another slot and name. If its identity is not on this host, the device with
+    the old name is returned, so the caller must compare. Raises as `inspect` does.
+    """
     try:
         now = inspect(known.name)
         if now.id == known.id:
@@ -251,7 +263,10 @@ _PART = ("offset", "sizelimit")
 
 
 def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:
-    """Return the UUID of a mapping, else a hash of its table, as its number may change."""
+    """Return the UUID of a mapping, else a hash of its table, because its number may change.
+
+    Two mappings with the same table over the same drives have the same bytes.
+    """
     if names.mapped and not filler(f"mapped.{names.mapped}"):
         return names.mapped
 
@@ -268,7 +283,10 @@ def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) 
 
 
 def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
-    """Return the identity of a loop device's file or disk; only root may ask the device itself."""
+    """Return the identity of a loop device's backing file or device, with a file's birth time.
+
+    Only root may query the loop device; for other users the path of its file is used.
+    """
     try:
         if (backing := behind(kernel, sysfs=sysfs)) is None:
             return "detached"

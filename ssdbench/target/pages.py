@@ -82,14 +82,21 @@ def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
 
 
 def askable(kernel: str, sysfs: Sysfs) -> bool:
-    """Return whether a drive may be behind a bridge, as in udev's 60-persistent-storage.rules."""
+    """Return whether a drive may be behind a bridge that passes commands on.
+
+    The rule is the same as in udev's 60-persistent-storage.rules, which ask every USB disk except
+    removable media.
+    """
     base = f"/sys/block/{kernel}"
     fixed = (sysfs.find(f"{base}/removable") or "0").strip() == "0"
     return fixed and bool(sysfs.number(f"{base}/size")) and bridge(kernel, sysfs) != ""
 
 
 def _bridged(disk: scsi_bus.Scsi, ids: str) -> Pages:
-    """Return, under other names, the pages of the drive behind a USB bridge, to identify it."""
+    """Return the pages of the drive behind a USB bridge, under separate names.
+
+    The pages identify the drive. Purge and settings still use the commands of the bridge.
+    """
     if not ids or ids == "firewire":
         return {}
     with suppress(DeviceError):

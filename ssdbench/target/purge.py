@@ -120,7 +120,11 @@ def purge(
     *,
     lba_format: LbaFormat | None = None,
 ) -> Purged:
-    """Purge a claimed drive. Raises TargetRefused with every obstacle first, then DeviceError."""
+    """Purge a claimed drive and return the result.
+
+    `lba_format` is the new format for an NVMe format; without it the drive keeps its own. Raises
+    TargetRefused with every obstacle before anything is done, DeviceError if the purge fails.
+    """
     sysfs = Sysfs()
     kernel, node = kernel_name(info, sysfs=sysfs), Path(info.node)
     protocol = pages.protocol(kernel, sysfs)
@@ -171,7 +175,11 @@ def _format(node: Path, found: pages.Pages, told: LbaFormat | None = None) -> st
 
 
 def _format_word(said: nvme.Namespace, told: LbaFormat | None) -> int:
-    """Return dword 10 of Format NVM, without the erase (NVMe 2.0, 5.14). Raises DeviceError."""
+    """Return dword 10 of Format NVM without the erase (NVM Express 2.0, 5.14).
+
+    If `told` is not the present format, its metadata are separate. Raises DeviceError for a format
+    that the namespace lacks.
+    """
     index, extended, protection = said.format_index, said.extended_metadata, said.protection
     if told is not None:
         sizes = (told.data_bytes, told.metadata_bytes)
@@ -306,7 +314,11 @@ def _await_ata(disk: scsi_bus.Scsi) -> bool:
 
 
 def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
-    """Erase by ATA security; a note about the password is on disk before the password is set."""
+    """Erase by ATA security, with the enhanced erase if the drive has it.
+
+    A note about the password is on disk before the password is set, because a crash then leaves a
+    locked drive.
+    """
     said = ata.identify(found[ata.IDENTIFY])
     with scsi_bus.opened(node, writes=True) as disk:
         note()

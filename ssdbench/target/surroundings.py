@@ -38,7 +38,11 @@ _QUEUE = (
 
 
 def names_of(kernel: str, sysfs: Sysfs) -> Names:
-    """Return every name of a whole disk; behind a USB bridge the drive itself is asked."""
+    """Return every name of a whole disk that the kernel knows.
+
+    Names from a USB bridge are not used, because all bridges of a series may have one serial
+    number. The drive behind the bridge is asked instead, which needs permission to open it.
+    """
     return sysfs.once(("names", kernel), lambda: _names_of(kernel, sysfs))
 
 
@@ -173,7 +177,11 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 
 
 def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
-    """Return the table of a mapping with the lasting names of its devices (`called`); or empty."""
+    """Return the parts of a mapping as lasting text: its table, or its members in order.
+
+    `called` gives each lower device a lasting name. The text is empty for any other device and for
+    an unreadable table.
+    """
     base = f"/sys/block/{kernel}"
     names = {(sysfs.find(f"/sys/class/block/{n}/dev") or "").strip(): n
              for n in sysfs.names(f"{base}/slaves")}  # fmt: skip
@@ -247,7 +255,10 @@ def twins(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the controllers that lead to a namespace, by the hidden disk nvmeScCnN of each."""
+    """Return the controllers that lead to a namespace; its subsystem may have more.
+
+    Below a multipath head nvmeSnN the kernel has a hidden disk nvmeScCnN per path.
+    """
     others = controllers(kernel, sysfs)
     if len(others) < 2:
         return others

@@ -147,7 +147,10 @@ class SysfsBackend:
 
 
 class BlockBackend:
-    """Read and write attributes of a drive, found by its identity, on each path with a queue."""
+    """Read and write attributes of a drive below /sys/block; its identity finds the drive.
+
+    An NVMe multipath head has no request queue, so its queue settings are made on all its paths.
+    """
 
     def __init__(self, sysfs: Sysfs, locate: Locate) -> None:
         self._sysfs = sysfs

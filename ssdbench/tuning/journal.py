@@ -322,7 +322,11 @@ def read(path: Path) -> Pending:
 
 
 def parse(data: bytes) -> Pending:
-    """Parse a journal without a torn last line; a restored setting has no earlier changes left."""
+    """Parse the text of a journal; a torn last line is dropped.
+
+    A restored or forgotten change also settles all earlier changes of its setting, because the
+    first value comes back.
+    """
     held = records.read(data)
     changes: list[Change] = []
     damaged = list(held.damaged)
@@ -434,7 +438,11 @@ def _of_another_host(path: Path, host_id: str) -> Failure:
 
 
 def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
-    """Give up the settings of a drive that is gone; `forgotten.log` has them. Raises UsageError."""
+    """Give up the settings that dead runs changed on a drive that will never come back.
+
+    `forgotten.log` keeps each change with its old value. Raises UsageError when no dead run changed
+    a setting of this drive.
+    """
     require_private(directory)
     given_up: list[Change] = []
     known: set[str] = set()

@@ -82,7 +82,10 @@ class PartitionBackend:
 
 
 class DirectoryBackend:
-    """Make a directory or tracefs instance, or remove an empty one with its dead sockets."""
+    """Make and remove a directory, or a tracefs instance, as "present" or "".
+
+    Removing deletes only sockets that a killed server left, and then the directory if it is empty.
+    """
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs

@@ -132,7 +132,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class IrqPlan:
-    """The interrupt settings of a run, and the CPUs of fio if no interrupt can be moved."""
+    """Interrupt settings, and the CPUs for fio if the interrupts cannot be moved."""
 
     settings: tuple[Setting, ...] = ()
     submitters: tuple[int, ...] = ()  # empty: as they were
@@ -265,7 +265,11 @@ class HostPlan:
 
 
 def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
-    """Plan the settings for a drive. Raises HostLacks; notes failed wishes of a preset."""
+    """Plan the settings for one drive, named by its identity.
+
+    Raises HostLacks, with the possible values, for a wish that cannot be fulfilled; if only the
+    preset has the wish, a note says so instead.
+    """
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
     if asked.block is Detect.DETECT:
@@ -339,7 +343,11 @@ _PREFERS = "writes to one block of the drive are sent together"
 
 
 def preference_settings(scheduler: str, found: BlockSizeFound, drive: str) -> list[Setting]:
-    """Return the settings for the found block that make a scheduler prefer it, if it is sure."""
+    """Return the settings that make a scheduler prefer the block or mapping unit that was found.
+
+    `scheduler` is the name in the profile. The list is empty if the answer is not sure, or if no
+    size matters.
+    """
     size, sure = found.write_bytes, found.confidence or 0.0
     if size is None or size <= USUAL_BYTES or found.at_most or sure < LEAST_FREQUENCY:
         return []
@@ -406,7 +414,10 @@ def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
 
 
 def _cpus_for(who: str, wishes: Host, host: Topology) -> tuple[int, ...]:
-    """Return the CPUs for "fio" or our "own" processes. Raises HostLacks if none fits."""
+    """Return the numbers of the CPUs for "fio", or for our "own" processes.
+
+    Raises HostLacks when no CPU is both among the wished CPUs and on the wished nodes.
+    """
     listed = _cpus(f"{who}_cpus", wishes, host)
     of_nodes = cpus_of(f"{who}_nodes", getattr(wishes, f"{who}_nodes"), host)
     if not listed or not of_nodes:

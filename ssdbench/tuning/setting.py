@@ -37,7 +37,11 @@ class Backend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of the host, or of a drive by its identity: name, wanted value, reason."""
+    """Hold one setting of the host or drive: its name, the wanted value, and the reason.
+
+    `drive` is the identity of its drive (TargetInfo.id), empty for the host: the drive may be in
+    another slot when it is restored.
+    """
 
     backend: Backend
     attribute: str  # "/sys/…", "queue/scheduler", interrupt number, feature id, service, …

@@ -96,7 +96,10 @@ def arriving_iops(asked: int, arrivals: Arrivals) -> float:
 
 
 def due_us(asked: Whole, arrivals: Arrivals, seeds: "list[int]", until_us: float) -> list[Whole]:
-    """Return the due times of the requests of each stream, until a little beyond a time."""
+    """Return the due times of the requests of each stream, until a little beyond a given time.
+
+    `asked` are the whole rates of the streams, `seeds` their seeds (`poisson_seed`).
+    """
     if arrivals is Arrivals.EVEN:
         counts = [math.ceil(until_us * rate / US_PER_S) + 1 for rate in asked.tolist()]
         return [

@@ -163,7 +163,11 @@ class FileAttachment(_Held):
         regular.still(self._path, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return seconds from fio's counters. Raises ValueError for several block sizes."""
+        """Return one-second samples from fio's counters.
+
+        Raises ValueError for jobs of several block sizes, because the kernel counts the bytes of a
+        process, not its I/Os.
+        """
         block_bytes = one_block(jobs)
         if block_bytes is None:
             raise ValueError("on a file, the jobs of one run of fio need one block size")
@@ -172,7 +176,11 @@ class FileAttachment(_Held):
 
 
 class DirectoryAttachment(_Held):
-    """Reach a directory of a file system on the drive, held open inside `with`; fio makes files."""
+    """Reach a directory of a file system on the drive, in which fio makes its files.
+
+    Inside `with` the directory is held open, and fio reaches it by that descriptor. During this
+    time the claim on the drive is released.
+    """
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, regular.held_directory(directory))
@@ -200,7 +208,11 @@ class DirectoryAttachment(_Held):
 
 
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
-    """Return how to reach a claimed device or file. Raises DeviceLost, ValueError (simulated)."""
+    """Return how to reach a claimed device or file.
+
+    Raises DeviceLost when its size has changed, and ValueError for a simulated drive
+    (see SimAttachment).
+    """
     node = Path(info.node)
     match info.kind:
         case TargetKind.SIMULATED:

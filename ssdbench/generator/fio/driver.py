@@ -1,4 +1,8 @@
-"""Run fio, one process per list of jobs, and believe its report only if nothing contradicts it."""
+"""Run fio, one process per list of jobs; accept its report only if nothing contradicts it.
+
+All files of a run of fio are below `artifacts`: job.fio, command, stdout, stderr, status, versions,
+the report (fio.json) and the logs.
+"""
 
 import math
 import platform
@@ -96,7 +100,10 @@ def _complaint(text: str, path: str, changed_ns: int) -> str:
 
 
 class Fio:
-    """Run fio against one target. Raises HostLacks if fio is missing, old or lacks the engine."""
+    """Run fio against one target.
+
+    Raises HostLacks when fio is missing, too old or lacks the engine.
+    """
 
     def __init__(
         self,
@@ -172,7 +179,10 @@ def finished_report(
     hung_s: float | None = None,
     late_s: float | None = None,
 ) -> Report:
-    """Return a fio's report if nothing contradicts it. Raises DeviceError, HostLacks and others."""
+    """Return the report of a fio that has ended or was killed, if nothing contradicts it.
+
+    Raises DeviceError, DeviceLost, HostLacks or CommandFailed.
+    """
     status = process.wait(None if late_s is None else UNREAPED_S)
     _keep(artifacts / "status", f"{status}\n")
     ending = Ending(
@@ -235,7 +245,10 @@ class FioRunning:
         self._feed.stop()
 
     def outcome(self) -> "FioOutcome":
-        """Wait for the end of the jobs; return totals and logs. Raises the errors of a report."""
+        """Wait for the end of the jobs and return totals and logs.
+
+        Raises DeviceError, DeviceLost, HostLacks or CommandFailed when fio cannot be believed.
+        """
         if self._outcome is None:
             self._drain()
             report = finished_report(
@@ -306,7 +319,8 @@ class FioOutcome:
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Return completion latencies of "read" or "write" between two times of `seconds`.
 
-        A row of fio's log counts where its middle lies. Raises ValueError without a histogram log.
+        A row of fio's log belongs to the window that contains its middle. The longest latency is
+        the longest of the whole run of fio. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this run of fio kept a histogram log")
@@ -329,7 +343,8 @@ class FioOutcome:
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
         """Return the results of each stream of the only job, on the clock of `seconds`.
 
-        Rates are over the time of the rows of fio's log, which are long for a slow stream.
+        Rates are over the time that the rows of fio's log cover, because a row of a slow stream is
+        longer than a second.
         """
         if len(self.planned) != 1:
             raise ValueError("a run of fio with several jobs has no streams of its own")
@@ -353,7 +368,10 @@ class FioOutcome:
         return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return the latencies of both directions by interval, in which a row's middle lies."""
+        """Return the latencies of both directions by interval.
+
+        A row of the log counts in the interval in which the middle of the row lies.
+        """
         by_second: dict[int, Histogram] = {}
         for direction in ("read", "write"):
             for index, shift_s, rows in self._rows(direction):
@@ -442,7 +460,8 @@ def _text(path: Path) -> str:
 class Sections:
     """Sections that start at the same time and are reported as one job.
 
-    They end after `runtime_s` or with their work, of `total_bytes` together, if known.
+    The sections end after `runtime_s`, or when each section has finished its work; `total_bytes` is
+    the sum over the sections, if known.
     """
 
     sections: Sequence[Options]
@@ -466,8 +485,8 @@ def run_fio_sections(
 ) -> JobOutcome:
     """Run sections of a job file to their end. `placed` are the run's NUMA options.
 
-    `meanwhile` is called while they run; an error in it ends fio. Raises HostLacks, DeviceLost,
-    DeviceError and CommandFailed.
+    `meanwhile` is called while the sections run, and returns before the end; if it raises an error,
+    fio is ended. Raises HostLacks, DeviceLost, DeviceError and CommandFailed.
     """
     way.check()
     options = {**way.options(), **work.options, **placed}

@@ -1,7 +1,8 @@
 """Run fio without the drive: read its CPUs and memory policy, and measure this host's limit.
 
-fio's null engine completes each request at once, so only fio's own work is measured, not the
-kernel's: a drive that comes near this ceiling is too fast for the host.
+fio's null engine completes each request at once. So only fio's own work per request is measured,
+random content and bookkeeping included, but not the kernel's work. The measured ceiling is an upper
+limit: if a drive comes near it, the host is too slow to measure the drive.
 """
 
 import time
@@ -57,7 +58,8 @@ def supports_option(said: str) -> bool:
 def read_back(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
     """Return CPUs and memory policy of fio's job thread under these options, read from the kernel.
 
-    Starts a fio without I/O, and ends it. Raises HostLacks if it fails or has another policy.
+    The function starts a fio without I/O, and ends it. Raises HostLacks when fio ends by itself,
+    with its message, and when the kernel has another policy than was set.
     """
     text = "\n".join([_IDLE_JOB, *(f"{name}={value}" for name, value in options.items())])
     with TemporaryDirectory(prefix="ssdbench-") as name:
@@ -131,7 +133,9 @@ def ceiling_iops(
 ) -> float | None:
     """Return the I/Os per second that fio reaches on `cpus` (empty: all) with the null engine.
 
-    It takes half a second. None for a workload with a rate or pauses, or if fio cannot run it.
+    `placed` are fio's NUMA options. The result is None for a workload with a rate or pauses, and if
+    this fio has no null engine or could not run it. The dry run takes about half a second, and
+    reads or writes nothing.
     """
     if not workload.keeps_queue_full:
         return None

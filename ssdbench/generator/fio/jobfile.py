@@ -1,6 +1,7 @@
 """Write workloads as the text of a fio job file; pure.
 
-fio reads `4KiB` as 4000 bytes, so sizes are in bytes. Comments name the traps of fio avoided.
+fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. Comments in the file say which
+options avoid a trap of fio.
 """
 
 import math
@@ -88,7 +89,11 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
 
 
 def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
-    """Return a job file of sections of fio options that run at once and are reported as one job."""
+    """Return a job file of sections that run at the same time and are reported as one job.
+
+    All options are options of fio. `options` are for all sections; options of a section
+    override them.
+    """
     lines = ["[global]", *_lines({**_ALWAYS, **options})]
     for number, section in enumerate(sections):
         lines += ["", f"[part{number}]", *_lines(section)]
@@ -147,7 +152,11 @@ def _streams(index: int, job: Job) -> Iterator[str]:
 
 
 def _parts(job: Job) -> Iterator[int | None]:
-    """Return the most bytes for a thread of each stream, by rate or equal; None for readers."""
+    """Return the most bytes that each thread of a stream may move; None if it does not write.
+
+    The bytes are split by the rates of the streams if all writing streams have one; else equally
+    over threads.
+    """
     streams = job.workload.streams
     rated = all(stream.moved_bytes_per_s for stream in streams if stream.writes)
     weights = [
@@ -311,7 +320,8 @@ def _logs(index: int, job: Job, section: Section) -> Options:
 def _entries(job: Job, section: Section) -> int:
     """Return the log size that holds all I/Os of a thread from the start.
 
-    The queue runs empty while fio makes a full log larger (iolog.c, regrow_logs).
+    When a log is full, fio lets the queue run empty while it makes the log larger (iolog.c,
+    regrow_logs), so the drive pauses at the 1,024th I/O, the 3,072nd, the 7,168th and so on.
     """
     least, most = LOG_ENTRIES
     if section.pace is not None and job.runtime_s is not None:

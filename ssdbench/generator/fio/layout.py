@@ -85,7 +85,10 @@ def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
 
 
 def _faster(workload: Workload) -> float:
-    """Return the factor that makes rate_iops exact: fio paces bytes by the smallest block size."""
+    """Return the factor that makes rate_iops exact for several block sizes.
+
+    fio paces bytes by the smallest block size, except with Poisson arrivals.
+    """
     split = workload.block_split
     if not split or workload.arrivals is Arrivals.POISSON:
         return 1.0

@@ -54,7 +54,8 @@ def histogram_rows(
 ) -> Iterator[tuple[int, Counts]]:
     """Yield rows of "read" or "write" of a histogram log with a time in (from_ms, to_ms].
 
-    A truncated last line is left out. Raises ValueError for a log with other bins than ours.
+    A truncated last line is left out, because fio writes the log only after the job. Raises
+    ValueError for a log with other bins than ours.
     """
     for line in lines:
         time_ms, _, rest = line.partition(",")
@@ -86,7 +87,10 @@ def _counts(text: str) -> Counts:
 
 
 def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: float) -> StreamSeen:
-    """Sum a thread's rows with a time in (from_ms, to_ms]; the first begins at `origin_ms`."""
+    """Sum the rows of a thread's histogram log with a time in (from_ms, to_ms].
+
+    A row holds the I/Os that finished since the previous row, or since `origin_ms`.
+    """
     counts = {side: np.zeros(BINS, dtype=np.int64) for side in _DIRECTIONS.values()}
     before_ms, last_ms = origin_ms, 0.0
     for line in lines:
@@ -118,7 +122,10 @@ def merged(rows: Iterable[tuple[int, Counts]]) -> Histogram:
 
 
 def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
-    """Return every I/O of a job by its threads' logs, in order of completion, from `origin_ms`."""
+    """Return every I/O of a job from the latency logs of its threads, in order of completion.
+
+    Times count from `origin_ms`, in whole milliseconds as fio writes them.
+    """
     parts = [_latency_rows(lines) for lines in logs]
     rows = np.concatenate(parts) if parts else np.zeros((0, 4), dtype=np.int64)
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
@@ -174,7 +181,10 @@ def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
 
 def due_requests(job: Job, parts: Sequence[Section], logs: Iterable[ThreadLog], origin_ms: float,
              end_s: float) -> Requests:  # fmt: skip
-    """Return all requests due until `end_s`. Raises HostLacks if fio sent them at other times."""
+    """Return all requests of a job that were due until `end_s`, on a clock from `origin_ms`.
+
+    Raises HostLacks if fio sent them by another schedule.
+    """
     known = due_streams(parts)
     seeds = [poisson_seed(job.seed + 1, thread, way) for thread, way, _ in known]
     rates = np.array([rate for _, _, rate in known], dtype=np.int64)

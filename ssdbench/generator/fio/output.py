@@ -58,7 +58,8 @@ class Report:
 def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> Report:
     """Parse the last report in `text`; its jobs are named by `names`, with `groups_of` groups each.
 
-    fio puts messages before it, and may write several. Raises CutShort.
+    fio puts messages before the document, and with --status-interval several documents one after
+    another. Raises CutShort.
     """
     sizes = groups_of or [1] * len(names)
     starts = [found.start() for found in _DOCUMENT.finditer(text)]
@@ -257,7 +258,10 @@ class Ending:
 
 
 def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
-    """Return the report of a run if nothing contradicts it. Raises DeviceError, HostLacks, …"""
+    """Return the report of a run if nothing contradicts it.
+
+    Raises DeviceError, DeviceLost, HostLacks or CommandFailed (fio crashed, or cut its report).
+    """
     if ending.hung_s is not None:
         raise DeviceError(
             f"{ending.target}: no I/O finished for {ending.hung_s:.0f} s, so fio was killed",
@@ -290,7 +294,10 @@ def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
 
 
 def _compared(ending: Ending, job: Expected, group: Group) -> Group:
-    """Return the group with its wrong reads (EILSEQ of fio), which are no errors of a request."""
+    """Return the group with the reads that returned wrong data, which are no errors of a request.
+
+    fio reports each of them as EILSEQ, and says what was wrong with the first block of the read.
+    """
     if job.verify is None or group.error not in (0, errno.EILSEQ) or not group.errors_seen:
         return group
     told = ending.stderr + ending.output

@@ -1,4 +1,7 @@
-"""Sample a running fio by the kernel's counters; after a late second the next is on time."""
+"""Sample a running fio every second from the kernel's counters.
+
+The times of samples are fixed: a late sample is longer, and the next one is on time again.
+"""
 
 import signal
 import time
@@ -94,10 +97,12 @@ def one_block(jobs: Sequence[Job]) -> int | None:
 class DeviceMeter:
     """Read the counters of a block device, and fio's own counters to separate I/O of others.
 
-    fio's counters move at submission and the device's at completion, so bytes of the device beyond
-    fio's are others'. With one block size, I/Os follow from bytes, as the kernel merges and splits
-    requests. fio also reads and writes the system's disk: I/O in a direction that no job uses is
-    not ours.
+    fio's counters move when an I/O is submitted and the device's when it is done, so bytes of the
+    device beyond fio's count belong to other programs. With one block size the I/Os are computed
+    from bytes, because the kernel merges and splits requests.
+
+    fio's counters include its libraries and logs on the system's disk. So if all jobs only write
+    (`reads` False) or only read, I/O in the other direction belongs to other programs.
     """
 
     def __init__(
@@ -227,7 +232,11 @@ class KernelFeed:
         self.hung_s: float | None = None  # set when fio was killed because no I/O finished
 
     def stop(self) -> None:
-        """Ask fio to end and to report, after its jobs began, because fio cannot end before."""
+        """Ask fio to end its I/O and to report within STOP_GRACE_S.
+
+        The method waits until fio has started its jobs, because fio would end without a report
+        before that.
+        """
         if self._stopped_at is None:
             until = self._clock() + STARTS_WITHIN_S
             while not self._heeds_stop() and self._clock() < until:

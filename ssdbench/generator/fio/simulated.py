@@ -59,7 +59,10 @@ class SimFeed:
 
 
 class SimAttachment:
-    """Reach a simulated drive in its state file; the judge looks every `step_s` seconds of it."""
+    """Reach a simulated drive in its state file, in virtual time.
+
+    `step_s` is the number of seconds of the drive's clock between two checks of the judge.
+    """
 
     engine = ENGINE
     exact = True

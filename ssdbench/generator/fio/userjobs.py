@@ -1,7 +1,9 @@
 """Read fio jobs that a user wrote, and rewrite them for the simulated drive; pure.
 
-Job files are read as fio reads them (`parse_jobs_ini` in its init.c). On a command line, options
-before the first --name are global, and each --name begins a section.
+Job files are read as fio reads them (`parse_jobs_ini` in its init.c): a line is an option, a
+section or a comment; blanks around it do not count, and the rest of a line after ; or # is a
+comment. On a command line, options before the first --name are global, and each --name begins a
+new section.
 """
 
 import re
@@ -114,9 +116,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """Hold a command line of fio; "-" in `files` is stdin, `sections` are its own jobs.
+    """Hold a command line of fio.
 
-    `general` are fio's own options. With `question`, fio only answers, such as with its version.
+    `general` are fio's own options, one argument each. `files` are the job files in order ("-" is
+    stdin). `sections` are the jobs on the command line itself. With `question`, fio only prints an
+    answer, such as its version, and runs no job.
     """
 
     general: tuple[str, ...]
@@ -194,7 +198,8 @@ def for_simulated_drive(
 ) -> Rewritten:
     """Rewrite the jobs for the one simulated drive, through fio's nbd engine.
 
-    `engine_options(ENGINE)` only that engine knows. Raises UsageError if an option would be lost.
+    `engine_options(ENGINE)` are the options that only this engine of fio knows. Raises UsageError,
+    with the place, for an option whose meaning would be lost.
     """
     rewriting = _Rewriting(engine_options)
     lines = ["[global]", *(f"{name}={value}" for name, value in ON_THE_DRIVE.items())]

@@ -1,7 +1,8 @@
 """List the options that a user's fio job may have, and read their values as fio does; pure.
 
-Every other option is refused, so no job file can start a program, name a file or a device, or set
-how long it runs. Raises UsageError, with the place, for a bad value.
+Every other option is refused by name, with its line. So no job file can start a program, name a
+file or a device, or set how long it runs. Request sizes and rates are in `userrequests`. Raises
+UsageError, with the place, for a bad value.
 """
 
 import math
@@ -239,9 +240,11 @@ _NUMBERS = frozenset(["bs", "ba", "rate", "rate_iops", "percentage_random"])  # 
 
 
 def by_direction(option: Option) -> tuple[str, str, str]:
-    """Split into reads, writes, trims; unless a comma follows, the last value fills the rest.
+    """Split an option into values for reads, writes and trims; empty if a direction has no value.
 
-    Behind the last comma a colon or a minus ends a number, too (handle_option of fio's parse.c).
+    fio's rule (handle_option of its parse.c): the last value is also used for later
+    directions, unless a comma follows it. After the last comma of a number, a colon or a minus
+    also ends a value.
     """
     *first, last = option.value.split(",")
     if option.name in _NUMBERS:

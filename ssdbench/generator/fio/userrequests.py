@@ -1,10 +1,13 @@
 """Read the sizes and rates of a user's requests as fio does; pure.
 
-fio takes random sizes from `bssplit`, else from `bsrange`, else `bs` (get_next_buflen of its
-io_u.c), for each direction. It applies a rate to each direction of each thread, and paces bytes: a
-rate in requests means requests of the smallest size (`usec_for_io`, `setup_rate` of its backend.c
-and init.c). With `rate_process=poisson` the number of requests is the rate in bytes divided by the
-smallest block size, for any sizes.
+`bs`, `bsrange` and `bssplit` may all be present, also for single directions. fio takes random sizes
+from `bssplit` if it is present, else from `bsrange`, else it takes the one size of `bs`
+(get_next_buflen of its io_u.c).
+
+fio applies a rate to each direction of each thread. Without Poisson arrivals fio paces bytes, and a
+rate in requests means requests of the smallest block size (`usec_for_io` and `setup_rate` of its
+backend.c and init.c). With `rate_process=poisson` the number of requests is the rate in bytes
+divided by the smallest block size, for any sizes.
 """
 
 import re
@@ -188,7 +191,10 @@ def _range(text: str, option: Option) -> _Range:
 
 
 def _split(text: str, option: Option, told: dict[str, None]) -> _Split:
-    """Parse a direction's sizes, up to a "-", and shares, up to a "." (split_parse_ddir of fio)."""
+    """Parse the sizes and shares of one direction like fio, and add to `told` what fio changes.
+
+    fio reads a size up to a "-" and a share up to a "." (split_parse_ddir of its options.c).
+    """
     parts = [part.partition("/") for part in text.split(":")]
     sizes = []
     for size, _, _ in parts:

@@ -1,4 +1,8 @@
-"""Turn fio jobs that a user wrote into workloads in the part of a drive that a run fills; pure."""
+"""Turn fio jobs that a user wrote into workloads to measure; pure.
+
+Job files are foreign input, so `useroptions` lists the allowed options. The range of a job is
+checked against the part of the drive that this run fills.
+"""
 
 import math
 import re
@@ -404,7 +408,10 @@ def _is_share(option: Option | None) -> bool:
 
 
 def _give(options: dict[str, Option], option: Option) -> None:
-    """Add an option after earlier ones. Raises UsageError for a size after a share."""
+    """Add an option after the earlier options.
+
+    Raises UsageError for a size after a share, because fio would use the share.
+    """
     before = options.pop(option.name, None)  # first out: what counts is the order of the last
     if before is not None and option.name in _BY_DIRECTION:
         option = combined(before, option)

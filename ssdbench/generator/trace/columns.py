@@ -1,4 +1,7 @@
-"""Read traces of text columns: CSV files, and traces as published, without names (`PUBLISHED`)."""
+"""Read traces of text columns: CSV files, and traces as their authors publish them.
+
+Published traces have no line of names, so `PUBLISHED` has the place and unit of each column.
+"""
 
 import csv
 import re

@@ -1,4 +1,8 @@
-"""Read traces of any form as chunks in ns and bytes: iologs, blktrace, blkparse, columns."""
+"""Read traces of any form: fio's iologs, blktrace's records, blkparse's text, and columns.
+
+Each reader yields chunks and counts the lines that it leaves out. Times in traces are nanoseconds,
+offsets are bytes.
+"""
 
 import os
 import re
@@ -155,7 +159,10 @@ def _is_device(word: bytes) -> bool:
 
 
 def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
-    """Read fio's iolog: times in us (version 3), or waits from fio's start in ms (2; iolog.c)."""
+    """Read fio's iolog; version 3 has times in microseconds, version 2 waits in milliseconds.
+
+    A wait of n ms means that fio sends nothing more until n ms after its start (iolog.c).
+    """
     numbered = lines(trace.path, file)
     _, first = next(numbered)
     if first.strip() not in (b"fio version 2 iolog", b"fio version 3 iolog"):
@@ -222,7 +229,10 @@ def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) 
 
 
 def _starts(trace: Trace) -> dict[bytes, int]:
-    """Return where each listed file begins: in whole extents; the iolog is read once more."""
+    """Return where each listed file begins: behind the previous file, in whole extents.
+
+    The iolog is read once more; wrong lines are reported when its requests are read.
+    """
     ends = {os.fsencode(name): 0 for name in trace.files}
     others: dict[bytes, None] = {}
     with opened(trace.path) as file:
@@ -323,7 +333,10 @@ class _Numbers:
 
 
 def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
-    """Read blktrace's records, of which only queued requests count; `pdu_len` is skipped."""
+    """Read blktrace's records; only queued requests count.
+
+    A record may be followed by additional bytes (`pdu_len`), which are skipped.
+    """
     if not (order := _order_of(file.read(4))):
         raise trace.wrong(1, "this is not a record of blktrace")
     record = np.dtype([(name, order + kind) for name, kind in _RECORD])
@@ -403,7 +416,10 @@ def _count(trace: Trace, what: str, number: int) -> None:
 
 
 def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Row]:
-    """Read blkparse's lines: device, CPU, sequence, seconds, PID, action, kind, sector + count."""
+    """Read blkparse's format: device, CPU, sequence, seconds, PID, action, kind, sector + count.
+
+    The summary at its end, and events other than Q, are left out.
+    """
     device: bytes | None = None
     for number, line in lines(trace.path, file):
         words = line.split()

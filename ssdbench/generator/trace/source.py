@@ -1,4 +1,8 @@
-"""Read the file of a trace in pieces, as foreign input; a `TraceError` names the line."""
+"""Read the file of a trace in pieces, as foreign input; errors name the line.
+
+A mistake is a `TraceError`: file, line (or record) and one sentence. The command ends with status 2
+before anything is written.
+"""
 
 import os
 import stat

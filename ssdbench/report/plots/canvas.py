@@ -109,7 +109,11 @@ def sheet(size: tuple[float, float]) -> Figure:
 
 
 def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None) -> None:
-    """Put the legend above all axes, in `columns` or fewer; the plot grows with its lines."""
+    """Put the legend at the top left, above all axes, in at most `columns` columns.
+
+    Long labels take fewer columns or several lines, so that nothing is cut off. The plot grows by
+    the height of all lines after the first two.
+    """
     if handles is None:
         found = [axes.get_legend_handles_labels() for axes in figure.axes]
         handles, labels = (sum((one[side] for one in found), []) for side in (0, 1))

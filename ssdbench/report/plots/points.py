@@ -394,7 +394,10 @@ def _scales(axes: Axes, view: LinesFigure) -> None:
 
 
 def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> dict[float, str]:
-    """Return the label of each tick (place, value, label); empty where it has no room."""
+    """Return the label of each tick; a label without room becomes empty.
+
+    Each tick has its place on the axis, its value and its label.
+    """
     low, high = ends
     kept: dict[float, str] = {}
     free = math.inf

@@ -82,7 +82,7 @@ def answer_of(result: RunResult) -> CapacityAnswer | None:
 
 
 def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
-    """Yield drives, the deciding limit, and p99 at the planned load, for below the headline."""
+    """Yield what stands below the headline: drives, the deciding limit, p99 at the planned load."""
     asked = f"Drives for {_demand(answer.wanted)}"
     if answer.plan is None:
         yield asked, marked("no plan", answer.verdict)
@@ -297,7 +297,10 @@ def _tone(text: str) -> str:
 
 
 def answer_rows(plans: Plans, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return titles and rows of the answer, a column for each drive, for 80 columns of text."""
+    """Return the small table of the answer: titles, then a row for each number.
+
+    The table has a column for each drive, so that it fits a terminal of 80 columns and a phone.
+    """
     cells = [answer_cells(found) for _, found in plans]
     order = [name for name in _NAMES if any(name in own for own in cells)]
     rows = [(name, *(own.get(name, words.NONE) for own in cells)) for name in order]
@@ -318,7 +321,10 @@ MEANS = (
 
 
 def candidates_line(plans: Plans) -> str:
-    """Return which drive (by letter) needs fewer or costs less: `B: 10 drives against 21`."""
+    """Return which drive needs fewer, or costs less, such as `B: 10 drives against 21`.
+
+    `plans` has the order of the command line, which gives each drive its letter.
+    """
     named = {id(found): words.letter(place) for place, (_, found) in enumerate(plans)}
     ordered = [found for _, found in cheapest_first(plans)]
     best, *others = ordered
@@ -374,7 +380,11 @@ class _Sum:
 
 
 def _sum(answer: CapacityAnswer, made: Plan) -> _Sum:
-    """Return the numbers with enough digits that the printed calculation is right."""
+    """Return the numbers with as many digits as the printed result needs to be right.
+
+    The bound is rounded down. If the rounded numbers would give another number of drives, they
+    get more digits.
+    """
     share, rebuild = answer.wanted.utilisation_percent / 100, answer.wanted.rebuild_iops or 0.0
     short = _Sum(0, 0, 0, 0)
     for digits in (0, 1, 2, 4, 6):
@@ -563,7 +573,10 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     yield Line("Written per day", f"{daily} TB over all drives")
 
     def less(number: float | None) -> str:
-        """Return how many drives the rate needs without wear; empty if wear adds none."""
+        """Return how many drives the rate needs without wear, and `number` with so few drives.
+
+        Return an empty text if wear does not add drives to the plan.
+        """
         fewer = f"{wear.drives_for_rate:,} drives for the rate without wear"
         return f"; {format_figure(number or 0)} with {fewer}" if wear.adds else ""
 

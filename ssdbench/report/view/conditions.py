@@ -111,7 +111,11 @@ def test(result: RunResult) -> page.Section:
 
 
 def _budget(budget: Budget) -> tuple[str, str]:
-    """Return a name and sentences for the user's limits: what they left out, and the risk."""
+    """Return a name and sentences for the limits of time or wear that the user gave.
+
+    The sentences say what was left out to keep the limits, what the run can still show, and what
+    the risk is.
+    """
     cuts = "; ".join(budget.cuts) or "nothing was left out"
     name = "Given time" if budget.most_bytes is None else "Given time or wear"
     return name, f"{budget.given}: {cuts}. The run {budget.proves}. Risk: {budget.risk}."

@@ -149,7 +149,10 @@ def _by_queue(
 
 
 def knee(line: Line) -> float | None:
-    """Return where a line reaches most of its highest value; None at an end, where it is unsure."""
+    """Return where a line reaches most of its highest value; None at its first or last point.
+
+    If the line ends there, the knee may as well be at a place that was not measured.
+    """
     at = next(n for n, y in enumerate(line.y) if y >= KNEE * max(line.y))
     return line.x[at] if 0 < at < len(line.x) - 1 else None
 
@@ -384,7 +387,11 @@ _GZIP = 31  # zlib's number for the gzip format
 def latencies_within(
     run: StoredRun, artifacts: str, side: str, most: int
 ) -> list[tuple[float, float, Histogram]]:
-    """Return start, end (s) and latencies of parts of a repeat; empty unless all logs are whole."""
+    """Return latency histograms over the counted time of a repeat, in at most `most` parts.
+
+    Each part has its start and end in seconds. The list is empty if the log of a thread
+    is incomplete.
+    """
     from ssdbench.generator.fio.logs import DamagedLog, histogram_rows  # slow to import
 
     seconds = run.seconds(f"{artifacts}/seconds.csv")
