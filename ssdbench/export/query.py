@@ -74,7 +74,10 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
 
 
 def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str]:
-    """Return a sentence for each problem of a store; `signer` names who signed a file."""
+    """Return a sentence for each problem of a store; empty if the store has no problem.
+
+    `signer` returns who signed a file, or raises UsageError.
+    """
     wrong = [f"{path} is incomplete and is ignored" for path in store.drafts()]
     seen: dict[str, str] = {}
     for part in store.parts():

@@ -209,7 +209,10 @@ class Store:
         *,
         replaces: Sequence[str] = (),
     ) -> Part:
-        """Add a part with the files that `tables` writes. Raises HostLacks, UsageError."""
+        """Add a part; `tables` writes the tables of the part into a directory.
+
+        Raises HostLacks, UsageError.
+        """
         slug = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("._") or "unknown"
         partition = self.directory / slug[:80] / month
         list(self._directories())  # raises if a directory was replaced by a link
@@ -501,7 +504,11 @@ class AddedTo(NamedTuple):
 
 
 def add(store: Store, runs: Sequence[Added]) -> AddedTo:
-    """Add runs to a store, a part for each model and month. Raises UsageError, HostLacks."""
+    """Add runs to a store, in one new part for each model and month.
+
+    Raises UsageError if the store has a run of the same name with another result, and the errors
+    of `Store.write`.
+    """
     given: dict[str, Added] = {}
     for one in runs:
         name = one.run.result.run_id
@@ -527,7 +534,10 @@ def add(store: Store, runs: Sequence[Added]) -> AddedTo:
 
 
 def compact(store: Store) -> int:
-    """Join the parts of each model and month; return how many parts were removed."""
+    """Join the parts of each model and month, and write those of format 1 again.
+
+    Returns how many parts were removed.
+    """
     gone = 0
     with store.writing():
         by_place: dict[tuple[str, str], list[Part]] = defaultdict(list)

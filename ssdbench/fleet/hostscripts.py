@@ -109,7 +109,10 @@ mkdir -p {shlex.quote(job.runs)} && cat > "$own"/profile-{digest}.yaml || exit 1
 
 
 def look(job: Job, reach: Transport, after_s: float = 0.0) -> Look:
-    """Wait on the host for its lock, then read the state of a run. Raises Silent, UsageError."""
+    """Wait `after_s` on the host and until its lock is free, then read the state of a run.
+
+    Raises Silent if the host does not answer, UsageError for an invalid answer.
+    """
     script = f"""
 sleep {after_s:.3f}
 {_wait_for_hostlock(job.directory)}
@@ -219,7 +222,10 @@ def stop(job: Job, reach: Transport) -> ScriptResult:
 def drives(
     address: str, words: Sequence[str], reach: Transport
 ) -> tuple[list[dict[str, Any]], str, int]:
-    """Return a host's drives, and its ssdbench's version and METHOD. Raises Silent, UsageError."""
+    """Return the drives of a host, and the version and METHOD of its ssdbench.
+
+    Raises Silent if the host does not answer, UsageError if it cannot list its drives.
+    """
     ask = (shlex.join([*words, *what]) for what in (("--version",), ("drives", "--json")))
     said = reach.call(address, "; ".join(ask))
     head, brace, rest = said.stdout.decode("utf-8", "replace").partition("{")

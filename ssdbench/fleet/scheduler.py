@@ -354,7 +354,10 @@ def run_fleet(
     patience: Patience,
     tell: Callable[[str], None],
 ) -> dict[str, State]:
-    """Measure all drives, canaries first; return the last states. Raises SsdbenchError."""
+    """Measure all drives, canaries first; return the last states by run name.
+
+    Raises SsdbenchError if a canary has no result.
+    """
     jobs = {job.name: job for job in plan.jobs}
     here = records.measured()
     ends = {name: State(Stage.MEASURED, said=RESULT_IS_HERE) for name in jobs if name in here}

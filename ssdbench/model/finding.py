@@ -1,7 +1,8 @@
 """Define findings: facts that the user must know about a result, with numbers and advice.
 
-Each kind in `ssdbench.model.findings` is a frozen dataclass with units in its fields, which are
-stored, and the only place that formats the sentence. docs/findings.md lists every code.
+Each kind of finding is a frozen dataclass in `ssdbench.model.findings`. The fields of a kind have
+their unit in the name, and are stored with the finding, so that no program has to read numbers out
+of a sentence. Only the kind formats the sentence. docs/findings.md lists every code.
 """
 
 import math

@@ -1,9 +1,15 @@
-"""List requests that a target cannot fulfil, and `accept` targets that no stage measures.
+"""List requests of a profile that its target cannot fulfil, and `accept` targets without a stage.
 
-A profile is read before its target is known, so these mistakes are found later, at their place in
-the profile; without this, a run of hours would end with "cannot tell". Standard tests choose their
-own blocks. fio follows the zones of a zoned drive (zonemode=zbd) and resets a zone before writing
-it again: sequential writes and all reads can be measured.
+A profile is read before its target is known. So the mistakes in this module are found later, but
+are still reported at their place in the profile. Standard tests choose their own blocks: blocks
+that a drive does not support are "not applicable" there, as in a sweep with `where_possible`.
+
+A target of `accept:` that no stage measures is reported as a mistake before the run. Otherwise the
+run would take hours, and its verdict on that target would be "cannot tell". A target about a job
+file, a mix or several writers is no mistake if a stage may measure it.
+
+A zoned drive accepts sequential writes only. fio follows its zones (zonemode=zbd) and resets each
+zone before it writes the zone again, so sequential writes and all reads can be measured.
 """
 
 import re

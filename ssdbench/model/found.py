@@ -1,4 +1,7 @@
-"""Define the results of each kind of stage, by `kind`; the engine adds times and findings."""
+"""Define the results of each kind of stage: one model per kind, which its field `kind` identifies.
+
+Each result is stored in a StageResult, to which the engine adds times, bytes and findings.
+"""
 
 from typing import Annotated, Literal
 
@@ -30,7 +33,10 @@ ComparedKind = Literal[
 
 
 class Median(Model):
-    """The median of one quantity for a workload under a variant; None: the host does not say."""
+    """The median of one quantity for one workload under one variant.
+
+    A value of None means that the host does not report this quantity.
+    """
 
     workload: str
     variant: str
@@ -129,7 +135,8 @@ class Heated(Model):
 class MappingUnit(Model):
     """The drive's mapping unit, and whether rates prove it.
 
-    Each smaller random write then costs a whole unit: as many per second as of a unit, not of two.
+    A drive that maps its flash in units writes a whole unit for each smaller random write. So the
+    drive does as many writes of one unit per second as smaller writes, but fewer of two units.
     """
 
     unit_bytes: int

@@ -10,7 +10,10 @@ Scalar = str | int | float | bool | None
 
 
 class StoredFigure(Model):
-    """A CSV file that the report draws; `x`, `y` and `peaks` are names of its columns."""
+    """A CSV file from which the report draws a plot.
+
+    The fields `x`, `y` and `peaks` are names of columns of the file.
+    """
 
     kind: Literal["scatter", "series"]
     csv: str  # below the run directory

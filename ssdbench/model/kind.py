@@ -47,7 +47,10 @@ PointsKind = Literal[
 
 
 class About(StrEnum):
-    """The subject of a kind of stage, which decides what a report says about the run."""
+    """The subject of a kind of stage, such as the drive or the host.
+
+    The subject decides what a report says about the run as a whole.
+    """
 
     PREPARATION = "preparation"  # its findings also apply to later measurements
     RATES = "rates"  # numbers that a user may plan on

@@ -1,4 +1,8 @@
-"""Read a profile, or list every mistake with line and column; also its hash and JSON Schema."""
+"""Turn the text of a profile into a Profile, or list every mistake with its line and column.
+
+`profile_hash` tells whether two runs have the same profile. `profile_schema` is the JSON Schema for
+editors; it is written so that a message names the wrong key.
+"""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +56,10 @@ _KINDS = {
 
 
 def load_profile(text: str, file: str) -> Profile:
-    """Read a profile from `file`. Raises ProfileError with all mistakes, in the file's order."""
+    """Read a profile. `file` is the name of the profile in messages.
+
+    Raises ProfileError with all mistakes at once, in the order of the file.
+    """
     return load(text, file, Profile, hint=HINT)
 
 

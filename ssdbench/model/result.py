@@ -136,7 +136,10 @@ HOST_UNIT_BYTES = 512_000  # unit of the health log, which rounds up
 
 
 class FlashWritten(Model):
-    """Bytes by the drive's own logs: Data Units Written (NVMe), Physical Media Units (OCP)."""
+    """Bytes that the drive's own logs count, by NVMe and by OCP.
+
+    The names are Data Units Written (NVMe) and Physical Media Units Written (OCP).
+    """
 
     host_bytes: int
     media_bytes: int

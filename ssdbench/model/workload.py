@@ -137,8 +137,9 @@ def queue_words(iodepth: int, numjobs: int) -> str:
 class Workload(Model):
     """One steady stream of requests, as SNIA PTS and fio both describe it.
 
-    With `streams`, other fields summarise them: smallest block, share of reads, all in flight,
-    range of all.
+    With `streams`, the workload is several streams at once. The other fields then summarise the
+    streams: the smallest block, the share of reads, all requests in flight, and the range that
+    covers all streams.
     """
 
     pattern: Pattern

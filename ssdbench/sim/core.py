@@ -1,4 +1,8 @@
-"""Run a simulated drive in memory: single requests, or (ten times faster) whole streams in C."""
+"""Run a simulated drive in memory: single requests, or a whole stream of requests in C.
+
+The loop over requests is in C (`ssdb_run`), because a call per request from Python would take ten
+times as long as the simulation itself.
+"""
 
 import ctypes
 import mmap

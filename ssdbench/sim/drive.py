@@ -215,7 +215,10 @@ class SimDrive:
         self._hold(descriptor, spec)
 
     def close(self, *, saves: bool = True) -> None:
-        """Release the drive; store the checksums, unless the state was refused or soon changes."""
+        """Store the checksums and release the drive.
+
+        Without `saves` no checksums are stored, because the state was refused or will soon change.
+        """
         if self._descriptor >= 0:
             self.core.release()
             self._memory.flush()
@@ -347,6 +350,9 @@ def nbd_server_argv(
 def become_nbd_server(
     state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
 ) -> NoReturn:
-    """Replace this process by the NBD server, which signals then reach. Raises DeviceError."""
+    """Replace this process by the NBD server, so that signals reach the server directly.
+
+    Raises the errors of `SimDrive.open` if the state cannot be used.
+    """
     SimDrive.open(state).close(saves=False)  # the server changes it
     become(nbd_server_argv(state, socket_path, data=data, overhead_ns=overhead_ns))

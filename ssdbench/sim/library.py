@@ -20,7 +20,10 @@ BIN = Path(__file__).parent / "bin"
 
 
 def native_file(name: str) -> Path:
-    """Return the path of a compiled file. Raises HostLacks if it has not been built."""
+    """Return the path of `libssdb_drive.so`, `libssdb_virtualtime.so` or `ssdb-nbd`.
+
+    Raises HostLacks if this file has not been built.
+    """
     path = BIN / name
     if not path.is_file():
         raise HostLacks(
@@ -42,7 +45,10 @@ def preloadable(name: str) -> str:
 
 @cache
 def _descriptor_path(path: Path, pid: int) -> str:
-    """Open a file until this process (not a fork) ends; return its path in /proc."""
+    """Open a file until this process ends; return its path in /proc.
+
+    After a fork, the new process opens the file again.
+    """
     return f"/proc/{pid}/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
 
 

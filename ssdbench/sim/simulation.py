@@ -20,7 +20,10 @@ _LEAST_IOS = 20_000
 
 
 def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
-    """Fill a drive, wear it in until its rate no longer changes, and return the true values."""
+    """Fill a drive, wear it in until its rate no longer changes, and return the true values.
+
+    The load runs in stretches of a fixed number of I/Os.
+    """
     check(p, load)
     drive = Drive.in_memory(Params(dict(p)))
     if load.rest is not Rest.EMPTY:

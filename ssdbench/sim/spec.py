@@ -143,7 +143,8 @@ def _usable_spare(
 ) -> list[str]:
     """Raise the over-provisioning so that garbage collection can use the same share of spare.
 
-    Superblocks being filled and the low-water mark are a larger share of a small drive.
+    A few superblocks are never spare: the superblocks that are being filled, and the low-water
+    mark. On a scaled drive, these superblocks are a larger share of the drive.
     """
     if {"op_ppm", "gc_low"} & keep:
         return []
@@ -226,7 +227,8 @@ def catalogue() -> list[ModelCard]:
 def parse(text: str) -> SimSpec:
     """Parse `sim:MODEL[,key=value…]` or `sim:PATH.yaml[,key=value…]`.
 
-    Raises UsageError for an unknown model or key (with the nearest one), or wrong values.
+    Raises UsageError for an unknown model, an unknown key (with the nearest one), a wrong value, or
+    parameters that contradict each other.
     """
     name, *settings = text.removeprefix(PREFIX).split(",")
     model = _model(name.strip())
@@ -238,7 +240,10 @@ def parse(text: str) -> SimSpec:
 
 
 def value_of(desc: ParamDesc, text: str | int) -> int:
-    """Parse a parameter, such as `8GiB`, `1.3ms`, `28%`, `yes`, or a number in the table's unit."""
+    """Parse the value of a parameter, such as `8GiB`, `1.3ms`, `28%`, `greedy`, `yes`.
+
+    A number without a unit has the unit of the core's table. Raises UsageError.
+    """
     said = str(text).strip()
     if desc.choices:
         return _choice(desc, said)

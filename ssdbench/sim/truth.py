@@ -100,8 +100,11 @@ class Truth:
 def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
     """Return the write amplification of greedy collection under uniform random writes.
 
-    `alpha`: usable physical over exported capacity. Desnoyers 2014: k = (1 + 1/2Np) alpha,
+    `alpha` is the usable physical capacity divided by the exported capacity, and Np the number of
+    units per block. The formula is from Desnoyers 2014: k = (1 + 1/2Np) alpha,
     X0 = 1/2 - (Np / alpha) W(-k e^-k), WA = Np / (Np - (X0 - 1)).
+
+    Raises UsageError for a drive without spare area.
     """
     if alpha <= 1:
         raise UsageError("a drive without spare area has no garbage collection")
@@ -112,7 +115,11 @@ def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
 
 
 def fifo_write_amplification(alpha: float) -> float:
-    """Return the write amplification of FIFO collection: alpha / (alpha + W(-alpha e^-alpha))."""
+    """Return the write amplification of FIFO collection: alpha / (alpha + W(-alpha e^-alpha)).
+
+    With very large blocks, greedy collection has the same write amplification. Raises UsageError
+    for a drive without spare area.
+    """
     if alpha <= 1:
         raise UsageError("a drive without spare area has no garbage collection")
     return alpha / (alpha - 1 + one_plus_lambert(alpha - 1))

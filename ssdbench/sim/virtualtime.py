@@ -1,7 +1,8 @@
 """Control the clock of a fio on a simulated drive, and read the drive's I/O of each second.
 
-A library that is preloaded into an unmodified fio shares a memory page (`native/vt_page.h`). In
-virtual time, fio stops at the end of each allowed second; with the real clock, it never stops.
+A library that is preloaded into an unmodified fio shares a memory page with this process
+(`native/vt_page.h`). In virtual time, fio stops at the end of each allowed second, so that the
+caller can check every second and end the jobs exactly there. With the real clock, fio never stops.
 """
 
 import ctypes
@@ -43,7 +44,10 @@ def _number() -> c_long:
 
 
 def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
-    """Wait while `word` equals `seen`, or shorter; return False at the timeout."""
+    """Wait while `word` equals `seen`; return False at the timeout.
+
+    The function may return early.
+    """
     whole = int(timeout_s)
     limit = _Timespec(whole, int((timeout_s - whole) * 1e9))
     status = _libc.syscall(
@@ -121,7 +125,10 @@ class _Page(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class VtSample:
-    """The I/O of a drive in one second of its clock, counted like in the kernel's block layer."""
+    """The I/O of a drive in one second of its clock, counted like in the kernel's block layer.
+
+    Latency is from submission to completion, and counts in the second of the completion.
+    """
 
     t_s: float  # end of the second, since fio's first I/O
     duration_s: float  # 1; less only in the last sample
@@ -181,9 +188,10 @@ class VirtualClock:
         data: Path | None = None,
         state_fd: int | None = None,
     ) -> Self:
-        """Make the control page for one fio on the drive in `state`; `data` is for written data.
+        """Make the control page for one fio on the drive in `state`.
 
-        fio locks the state file, unless the caller has the lock: then it inherits `state_fd`.
+        fio locks the state file. If the caller holds the lock already, it passes the descriptor
+        with the lock as `state_fd`, and lets fio inherit it. `data` is the file for written data.
         """
         environment = {
             "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),
@@ -228,7 +236,8 @@ class VirtualClock:
     def advance(self, seconds: int, *, alive: Callable[[], bool]) -> list[VtSample]:
         """Let fio run for some seconds, and return a sample per second; fewer if fio has ended.
 
-        The last one may be shorter. `alive` is called when fio has not answered for a while.
+        The last sample of a run of fio may be shorter than a second. `alive` is called when fio has
+        not answered for a while, to check whether the process still runs.
         """
         samples: list[VtSample] = []
         end_s = self._allowed_s + seconds
@@ -241,7 +250,10 @@ class VirtualClock:
         return samples
 
     def stop(self) -> None:
-        """End the jobs at the current second; the next `advance` returns the last samples."""
+        """End the jobs at the current second; the next `advance` returns the last samples.
+
+        fio completes the I/O in flight, and reports like at the end of its runtime.
+        """
         self._stopped = True
         self._page.stop_at_s = 0
         self._bump()

@@ -1,13 +1,15 @@
 """Measure the cost of the block layer: compare points with and without it, and read block traces.
 
-In a closed loop the time of a request is the number in flight divided by the rate (Little 1961).
-The difference of two points is the cost of the layer, including queueing; repeats are compared like
-those of two drives.
+A closed loop keeps a fixed number of requests in flight. By Little's law (1961) the time of a
+request is the number in flight divided by the rate. The difference between the two points is the
+cost of the layer, including queueing if several requests are in flight. Repeats are compared in the
+same way as repeats of two drives.
 
-In a trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler (I),
-issued to the driver (D) and completed (C), in the letters of btt(1); an event of driver or
-interrupt divides D to C. After section 4 "Driver Timing" of the report on wimpy processors (2010),
-with medians over all requests.
+In a block trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler
+(I), issued to the driver (D) and completed (C), in the letters of btt(1). If the trace also has
+an event of the driver or the interrupt, the time between D and C is divided at this event. The
+method follows the report on wimpy processors (2010), section 4 "Driver Timing", and uses medians
+over all requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

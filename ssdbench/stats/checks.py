@@ -1,8 +1,9 @@
 """Check that a number describes the drive, not the host, a buffer or other drives.
 
-`loss` judges whether drives disturb each other: 1 - (rate together with others / rate alone), by
-rounds in random order. Drives may be measured side by side only if the upper end of its interval
-(Student's t, mean of the logarithms) is below MOST_LOSS for every drive and workload
+`loss` judges whether drives that work at the same time disturb each other. Each round measures
+every drive alone and all drives together, in random order; the loss of a drive is 1 - (rate
+together with others / rate alone). Drives may be measured side by side only if the upper end of the
+interval (Student's t, mean of the logarithms) is below MOST_LOSS for every drive and workload
 (intersection-union test, Berger 1982).
 """
 
@@ -36,7 +37,11 @@ def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
 def host_bound(
     iops: float, *, cpu_percent: float | None, ceiling_iops: float | None
 ) -> HostBoundByCpu | HostBoundByCeiling | None:
-    """Return a finding if the host limits this rate: its busiest thread, or its null target."""
+    """Return a finding if the host, not the drive, seems to limit this rate, else None.
+
+    `cpu_percent` is the CPU use of the busiest generator thread. `ceiling_iops` is the rate of this
+    host on a null target with the same depth and jobs.
+    """
     if cpu_percent is not None and cpu_percent >= HOST_CPU_PERCENT:
         return HostBoundByCpu(cpu_percent)
     if ceiling_iops is not None and iops >= HOST_CEILING_SHARE * ceiling_iops:
@@ -47,8 +52,9 @@ def host_bound(
 def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) -> Histogram:
     """Return the waits of requests that became due while the generator waited for a slow request.
 
-    HdrHistogram's correction: for each latency l above the interval 1/rate, requests waited for
-    l - 1/rate, l - 2/rate, … and then took `own_ns` themselves.
+    A generator that waits for a slow request does not send the requests that become due meanwhile.
+    HdrHistogram's correction adds them: for each latency l above the interval 1/rate, requests
+    waited for l - 1/rate, l - 2/rate, … and then took `own_ns` themselves.
     """
     interval_ns = NS_PER_S / rate_iops
     edges = LOWER_EDGES_NS.astype(np.float64)
@@ -76,7 +82,9 @@ def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
     """Return how many times all windows of a point filled the write buffer; None if 20 or more.
 
-    The settle phase fills the buffer, whose level changes by one buffer at most: a twentieth of 20.
+    Each window follows a settle phase that filled the buffer twice under the same load. So the
+    fill level of the buffer changes by at most one buffer during a window, which is a twentieth of
+    20 buffers.
     """
     if not buffer_bytes or not written_bytes:
         return None

@@ -313,7 +313,10 @@ class Measured:
 
     @property
     def differs(self) -> bool | None:
-        """Tell whether the values differ, by p-value or by intervals; None if untested."""
+        """Tell whether the values differ; None if nothing can test it.
+
+        Rates differ by the test of their searches, latencies if their 95 % intervals are apart.
+        """
         if self.metric == RATE:
             return None if self.p_corrected is None else self.p_corrected <= ALPHA
         first, second = self.intervals

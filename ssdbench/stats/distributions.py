@@ -1,7 +1,8 @@
 """Compute quantiles and tail probabilities in double precision, without SciPy (140 MB).
 
-Factors use deviations from the mean and the remainder of Stirling's formula (Loader 2000, "Fast and
-accurate computation of binomial probabilities"). Tests compare all with SciPy to 1e-12.
+The factors before continued fractions and series use deviations from the mean and the remainder of
+Stirling's formula (Loader 2000, "Fast and accurate computation of binomial probabilities"), so that
+large arguments lose no digits. Tests compare all functions with SciPy to 1e-12.
 """
 
 import math
@@ -19,7 +20,10 @@ _STIRLING_FROM = 15.0
 
 
 def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
-    """Return I_x(a, b), the regularised incomplete beta function; y = 1 - x, either may be tiny."""
+    """Return the regularised incomplete beta function I_x(a, b).
+
+    The caller also gives y = 1 - x, because either may be too small to compute from the other.
+    """
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
     if x * (a + b) > a:  # above the mean the fraction converges for the other tail only
@@ -36,7 +40,11 @@ def _beta_tail(a: float, b: float, x: float, y: float) -> float:
 
 
 def one_plus_lambert(share: float) -> float:
-    """Return u = 1 + W(-r exp(-r)), r = 1 + share > 1, accurate near 0; W is Lambert's function."""
+    """Return 1 + W(-r exp(-r)) for r = 1 + share and share > 0, where W is Lambert's function.
+
+    The result is the solution u of -u - log(1 - u) = share - log(1 + share), and keeps its digits
+    near 0.
+    """
     wanted = share - math.log1p(share)
     u, lower = 1.0, 1 - (1 + share) * math.exp(-1 - share)
     while lower < u:  # Newton's method from above the root, down to the last digit

@@ -1,4 +1,8 @@
-"""Estimate values from repeats, with intervals and pessimistic bounds (docs/numbers.md)."""
+"""Estimate values from repeats, with intervals and pessimistic bounds.
+
+docs/numbers.md explains how the formulas are used. n is the number of repeats, about ten; tests
+measure how often the intervals contain the true value for samples that small.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +33,10 @@ def t_interval(values: Sequence[float] | Floats) -> Interval | None:
 
 
 def median_interval(values: Sequence[float] | Floats) -> Interval | None:
-    """Return the 95 % interval of the median by order statistics: x(2) to x(9) of ten values.
+    """Return the interval of the median by order statistics: x(2) to x(9) of ten values.
 
-    None for fewer than six values, which cannot give this confidence (Conover 1999, section 3.2).
+    The confidence of the interval is at least 95 %. The result is None for fewer than six values,
+    which cannot give this confidence (Conover 1999, section 3.2).
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)
@@ -42,7 +47,11 @@ def median_interval(values: Sequence[float] | Floats) -> Interval | None:
 
 
 def lower_tolerance(values: Sequence[float] | Floats) -> float | None:
-    """Return the bound that 95 % of normal values exceed, with 95 % confidence; None below two."""
+    """Return the 95/95 lower tolerance bound: 95 % of such values exceed it, with 95 % confidence.
+
+    The bound assumes that the values have a normal distribution. The result is None for fewer than
+    two values.
+    """
     data = np.asarray(values, dtype=np.float64)
     if len(data) < 2:
         return None

@@ -144,9 +144,10 @@ class Histogram:
 
 
 def arrays_of(**named: "Histogram | Sequence[Histogram]") -> dict[str, npt.NDArray[Any]]:
-    """Turn histograms into arrays for a file: counts by name, and each longest latency, or 0.
+    """Turn histograms into arrays for a file: counts by name, and the longest latency of each.
 
-    Several histograms of one name become rows.
+    Several histograms of one name become rows. The longest latency is 0 if it is not known or
+    not needed.
     """
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, one in named.items():

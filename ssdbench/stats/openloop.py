@@ -75,7 +75,7 @@ class Requests:
         )
 
     def waited_ns(self, end_ns: float) -> Whole:
-        """Return how long each request was due before it was done, or until `end_ns` if never."""
+        """Return the times from due to done; a request that is not done waits until `end_ns`."""
         ended = np.where(self.done_ns == NEVER_NS, round(end_ns), self.done_ns)
         return np.asarray(ended - self.due_ns, dtype=np.int64)
 
@@ -99,7 +99,11 @@ def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: floa
 
 
 def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
-    """Count how often waits rose above the limit; a stall ends when the drive has caught up."""
+    """Count how often waits rose above the limit: a stall ends when the drive has caught up.
+
+    The drive has caught up when a request waited no longer than the median, and no wait above the
+    limit occurred for a time as long as the limit.
+    """
     above = np.flatnonzero(waited_ns > limit_ns)
     if not len(above):
         return 0
@@ -113,7 +117,9 @@ def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
 class Search:
     """Find the highest rate that keeps the limit: double or halve the rate, then bisect.
 
-    Measure `next_iops`, pass the result to `saw`. Rates above a failed one never count.
+    Call `next_iops`, measure that rate, and pass the result to `saw`; None ends the search. A
+    rate above a failed rate is never tried again, and does not count even if it kept the limit
+    by chance.
     """
 
     start_iops: float
@@ -275,7 +281,12 @@ class OfferedWindow:
 
 
 def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
-    """Judge the requests due in a window, in the limited direction or both; the slower counts."""
+    """Judge the requests that were due in a window.
+
+    The limited direction must keep the limit. If no direction is limited, reads and writes must
+    both keep the limit, and the slower direction is reported. A request that was not done by the
+    end of the window has waited until then.
+    """
     begins, ends = offer.from_s * NS_PER_S, offer.to_s * NS_PER_S
     window = requests.due_between(begins, ends)
     completed = np.sum((requests.done_ns >= begins) & (requests.done_ns < ends))

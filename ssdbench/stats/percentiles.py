@@ -58,7 +58,11 @@ class Percentile:
 
 
 def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
-    """Return variance / mean of the number of slower I/Os per section, at least 1."""
+    """Return the variance divided by the mean of the number of slow I/Os per section, at least 1.
+
+    An I/O is slow if it takes longer than `value_ns`. Sections of different length are scaled to
+    the mean length. A single section cannot show clusters, so its design effect is 1.
+    """
     totals = np.array([section.n for section in sections], dtype=np.float64)
     if len(totals) < 2 or totals.min() == 0:
         return 1.0
@@ -162,7 +166,11 @@ def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
 def latency_estimates(
     sections: Sequence[Histogram], direction: str, *, lasting: bool = False, rarest: float = 1.0
 ) -> tuple[Estimate, ...]:
-    """Estimate a direction's percentiles with upper 95 % limits; none above `rarest`."""
+    """Estimate the percentiles of one direction. Each bound is the one-sided upper 95 % limit.
+
+    `lasting` means that the load goes on for long (see `lasting_percentile`). Quantiles above
+    `rarest` are suppressed and have no limit for targets.
+    """
     estimates = []
     for name, quantile in QUANTILES.items():
         result = (lasting_percentile if lasting else percentile)(sections, quantile)

@@ -1,4 +1,8 @@
-"""Store a rate over time, take means over any window, and test whether values change in order."""
+"""Store a rate over time, take means over any window, and test whether values change in order.
+
+`History` stores the running integral of the rate. So a window may begin between two samples, and
+its mean is computed as fast for a day as for a minute.
+"""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +20,12 @@ _FIRST_CAPACITY = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """One sample per second: its end, its mean rate, and what was written in active ranges."""
+    """Samples of one workload since its start, one per second.
+
+    `t_s` is the end of each sample, and `rate` the mean rate since the previous sample.
+    `written_fills` is the amount written so far, in multiples of its active range (None for a
+    workload that only reads).
+    """
 
     t_s: Floats
     rate: Floats
@@ -121,7 +130,9 @@ class Trend:
 def trend(values: Sequence[float] | Floats, order: Sequence[float] | None = None) -> Trend:
     """Test whether values rise or fall in order (Mann-Kendall test, Kendall 1975).
 
-    Exact for up to 20 values without ties, else normal with correction; 1 for fewer than four.
+    `order` has the position of each value (1, 2, … if it is None). The p-value is exact for up to
+    20 values without ties, else from the normal approximation with the correction for ties. The
+    p-value is 1 for fewer than four values, which cannot show a trend.
     """
     y = np.asarray(values, dtype=np.float64)
     x = np.arange(len(y), dtype=np.float64) if order is None else np.asarray(order, np.float64)
@@ -185,7 +196,11 @@ class Step:
 
 
 def largest_step(values: Sequence[float] | Floats) -> Step | None:
-    """Find the place that divides most clearly (Student's t, Bonferroni); None below 4 values."""
+    """Find the place where the means before and after it differ most by Student's t.
+
+    The p-value is multiplied by the number of places that were tried (Bonferroni). The result is
+    None for fewer than four values, or if the mean before the place is 0.
+    """
     data = np.asarray(values, dtype=np.float64)
     n = len(data)
     if n < 4:

@@ -54,7 +54,11 @@ class PlannedAgain(FindingKind):
 
 
 class Resumed(FindingKind):
-    """The run was interrupted and continued; `repeated`: titles of stages that no longer count."""
+    """The run was interrupted and continued later. The finding is made before anything is repeated.
+
+    `reason` says whether the drive still holds the data that the run wrote. `repeated` has the
+    titles of stages whose stored results no longer count.
+    """
 
     code = Code.RESUMED
     severities = (Severity.NOTES,)

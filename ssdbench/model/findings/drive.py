@@ -35,7 +35,10 @@ class NothingCompleted(FindingKind):
 
 
 class LinkErrors(FindingKind):
-    """The PCIe link of the drive had errors, which cost time (corrected) or a request."""
+    """The PCIe link of the drive had errors.
+
+    A corrected error cost time; any other error cost a request.
+    """
 
     code = Code.IO_ERRORS
     severities = (Severity.WARNS, Severity.INVALIDATES)

@@ -5,7 +5,10 @@ from ssdbench.units import format_capacity
 
 
 class PartialFill(FindingKind):
-    """Only a part of the drive was filled, which an experiment may want, but a plan must not."""
+    """Only a part of the drive was filled before the measurement.
+
+    An experiment may want a partly filled drive, but a plan must not.
+    """
 
     code = Code.PARTIAL_FILL
     severities = (Severity.INVALIDATES, Severity.NOTES, Severity.WARNS)
@@ -168,7 +171,10 @@ class PurgeChangedDrive(FindingKind):
 
 
 class NotPurged(FindingKind):
-    """A standard test ran on a drive that was not purged; some tests need a fresh one."""
+    """A standard test ran on a drive that was not purged.
+
+    Some tests of the standard need a fresh drive.
+    """
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.WARNS, Severity.INVALIDATES)

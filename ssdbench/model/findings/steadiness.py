@@ -11,7 +11,10 @@ SLOWER = "the sustained rate is not higher than this"
 
 @dataclass(frozen=True)
 class Spent:
-    """The limit of time or bytes, at most one, at which a warm-up was given up."""
+    """The limit of time or bytes at which a warm-up was given up.
+
+    At most one of the two limits is set.
+    """
 
     max_fills: float | None = None
     max_time_s: float | None = None

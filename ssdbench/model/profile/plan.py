@@ -138,7 +138,11 @@ class CapacityPlan(ProfileModel):
         return self._completed()
 
     def with_given(self, given: Mapping[str, Any]) -> Self:
-        """Return the plan with other values by field name. Raises ValueError if they clash."""
+        """Return the plan with other values, by the names of its fields.
+
+        A demand or a limit of p99 replaces one that was given in another way. Raises ValueError for
+        values that do not go together.
+        """
         update = dict(given)
         if "demand_iops" in given:
             update = {"vms": None, "iops_each": None, **update}
@@ -268,7 +272,12 @@ def _misstated(limits: Mapping[Any, Any], given: Mapping[str, Any]) -> Iterator[
 
 
 def measured_for(plan: CapacityPlan) -> tuple[Measure, ...]:
-    """Return the stages that answer a plan: points of its workload, at one or two queue depths."""
+    """Return the stages that answer the question of a plan: points of its workload.
+
+    With a limit of p99 the points have two queue depths, because the plan uses the deepest queue
+    that keeps the limit; with `outstanding`, they have that depth. `targets_for` adds p99 at the
+    load of one drive.
+    """
     depths = DEPTHS if plan.limits_s else DEPTHS[-1:]
     if plan.outstanding is not None:
         depths = (min(plan.outstanding, DEEPEST),)
@@ -301,7 +310,10 @@ def targets_for(plan: CapacityPlan) -> tuple[Target, ...]:
 
 
 def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str, ...]:
-    """Say what stages, also loads of `accept`, lack to answer a plan; empty if nothing."""
+    """Say what stages lack to answer the question of a plan; empty if nothing is missing.
+
+    `stages` includes the loads that follow from targets of `accept`.
+    """
     if plan.demand_iops is None:
         return ()
     points = [stage for stage in stages if _has_points(stage, plan)]

@@ -39,7 +39,10 @@ class OfferedLoad(ProfileModel):
         return self
 
     def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
-        """Return all requests per second; 0 for a planned load, or drive writes with reads only."""
+        """Return all requests per second, including reads; 0 for drive writes with reads only.
+
+        The result is 0 for a planned load too, because only a run knows that load.
+        """
         if self.drive_writes_per_day is None:
             return self.iops or 0.0
         written = block_bytes * (100 - read_percent) / 100

@@ -53,7 +53,10 @@ _FULL_NAMES = {
 
 
 class PtsForm(StrEnum):
-    """The form of the specification; forms differ in active range, queue depth and threads."""
+    """The form of the specification: enterprise or client.
+
+    Forms differ in active range, queue depth and threads.
+    """
 
     ENTERPRISE = "enterprise"
     CLIENT = "client"

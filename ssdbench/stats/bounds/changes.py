@@ -1,8 +1,10 @@
 """Find whether the rate of a workload changed during the run, where, and by how much.
 
-First, the warm-up, the repeats and the warm-up's workload at the end are compared by their
-intervals (Student's t, Bonferroni). Second, the place is searched that divides the sequence most
-clearly into two levels (largest t, Bonferroni), to about a minute. Below 2 % is no change.
+Two tests look at the stretches of one workload in the order of time. The first test compares the
+warm-up, the repeats and the warm-up's workload at the end by their intervals (Student's t,
+Bonferroni for the comparisons). The second test searches the place that divides the sequence most
+clearly into two levels (largest t over all places, Bonferroni). A change below 2 % does not count.
+The place of a step inside a stretch is found to about a minute.
 """
 
 from collections.abc import Sequence

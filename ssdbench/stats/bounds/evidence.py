@@ -1,10 +1,12 @@
 """Hold the evidence of one workload's sustained rate: stretches of seconds, divided into pieces.
 
 A stretch is one run of the generator without its transition: the steady part of the warm-up, a
-repeat after it has written the spare area once, or the warm-up's workload at the end.
+repeat after it has written the spare area once, or the measurement of the warm-up's workload at the
+end. Every second of a stretch counts, not only the declared window.
 
-The bound is about means over a horizon: 10 minutes, or whole periods of a periodic rate. A longer
-slowdown counts as a level. A shorter stretch is one piece, which makes the bound lower.
+The bound is about means over a horizon: 10 minutes, or whole periods if the rate is periodic. A
+mean over ten minutes hides a shorter slowdown; a longer slowdown counts as a level of the rate. A
+stretch that is shorter than the horizon counts as one piece, which makes the bound lower.
 """
 
 import math

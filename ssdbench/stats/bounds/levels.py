@@ -1,7 +1,8 @@
 """Find rates that keep moving between two levels, as bistable and periodic drives do.
 
-Such a drive is steady though its rate is not flat (waves of garbage collection, a fan). The levels
-count if both were visited twice and neither drifts; the sustained rate is the lower one.
+A drive with such waves is steady although its rate is not flat, for example because of garbage
+collection in waves or a fan. The two levels count if the drive visited both at least twice and
+neither level drifts. The sustained rate of the drive is then its lower level.
 """
 
 from collections.abc import Sequence
@@ -94,7 +95,8 @@ def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.
 def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
     """Return the drift over all steps or over whole cycles, whichever is larger.
 
-    An incomplete last wave spoils the first; the second misses a level that was left for good.
+    If the last wave is incomplete, the drift over all steps is wrong and may hide a drift. The
+    drift over whole cycles does not see a level that the drive has left for good.
     """
     over_all = common_drift(steps, low)
     whole = starts[1:] if starts[0] == 0 else starts
@@ -140,9 +142,11 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 
 
 def two_modes(values: Sequence[float] | Floats) -> Modes | None:
-    """Return the best split into two levels, Otsu's (1979); None if one level is as likely.
+    """Return the best split into two levels; None if one level describes the values equally well.
 
-    It must be clearer than the best split of a single level; each level holds at least two values.
+    The split is Otsu's (1979): it leaves the least variance within the groups. The split must be
+    clearer than the best split of values that have a single level. Each level must hold `MIN_SHARE`
+    of the values, and at least two values.
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)

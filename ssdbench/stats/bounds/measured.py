@@ -132,9 +132,10 @@ class Context:
 
 
 def window_rates(measured: Measured) -> dict[str, Any]:
-    """Return the mean rates, the worst second and the worst minute (any 60 s, or less) of a window.
+    """Return the mean rates, the worst second and the worst minute (any 60 s) of a window.
 
-    Raises ValueError for an empty window.
+    The worst minute of a window shorter than a minute is the window itself. Raises ValueError for
+    an empty window.
     """
     seconds_s = float(measured.duration_s.sum()) if len(measured.duration_s) else 0.0
     if seconds_s <= 0:

@@ -1,7 +1,8 @@
 """Judge one point from all its repeats: compute estimates, findings and a verdict.
 
-The value is the mean over repeats; its interval includes the mean of all evidence. A planner uses
-the bound, the lower limit of means over the horizon (`ssdbench.stats.bounds.sustained`).
+The value is the mean over repeats. The interval includes the mean of all evidence. A
+planner uses the bound: the lower limit of means over the horizon, from all evidence of the
+workload (`ssdbench.stats.bounds.sustained`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +54,11 @@ def judge_point(
 
 
 def without_bound(estimate: Estimate, why: str) -> Estimate:
-    """Remove the bound of a rate that cannot have one, such as a rate that the job sets."""
+    """Remove the bound of a rate that cannot have a bound; return other estimates unchanged.
+
+    If the job sets the rate, the rate does not show the highest rate of the drive. If the rate was
+    still changing, it does not show the later rate of the drive.
+    """
     if estimate.unit not in RATE_UNITS:
         return estimate
     method = estimate.method.partition("; bound:")[0]
@@ -89,7 +94,10 @@ def point_estimates(
     known: Sustained,
     warmed: Mapping[str, Sequence[Histogram]],
 ) -> tuple[Estimate, ...]:
-    """Return all numbers of a point: rates, then latencies, also of the warm-up (`warmed`)."""
+    """Return all numbers of a point: rates first, then latencies of each direction that had I/O.
+
+    `warmed` has the latencies of the warm-up, if they are evidence of the point.
+    """
     artifacts = tuple(repeat.artifacts for repeat in repeats)
     estimates = [*_rates(repeats, measured, known)]
     writes = any(m.write.n for m in measured)

@@ -1,9 +1,11 @@
 """Compare the points of one stage, which were measured in the same hours.
 
-First: did the drive change while another point was measured? Then this point may have been lucky
-and is not valid, unless the other varies by chance only, or was slow just before and after a normal
-repeat of this point, at least twice. Second: does the rate move in a wave over hours, which all
-points show around their own means? Third: what is the slowest wave that the run could detect?
+Three questions need more than one point. First: did the drive change while another point was
+measured? If so, this point may have been lucky, so it is not valid either. The point stays valid if
+the other point varies by chance only, or if at least twice the other point was slow just before and
+just after a repeat of this point that was not slow. Second: does the rate rise and fall over hours
+in a wave? All points show the same wave, each around its own mean. Third: what is the slowest wave
+that this run could detect?
 """
 
 import math
@@ -40,7 +42,8 @@ def compared_points(
 ) -> tuple[PointResult, ...]:
     """Add the findings from comparing the points, and the longest detectable wave, to the points.
 
-    `stretches`: the evidence by point id; `others`: of the warm-up and of points of earlier stages.
+    `stretches` has the evidence of each point by point id. `others` has the evidence of other
+    workloads: of the warm-up, if no point has its workload, and of points of earlier stages.
     """
     groups = [own for own in (*stretches.values(), *others) if own]
     longest_s = longest_wave_s(groups)
@@ -105,7 +108,11 @@ def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, 
 
 
 def by_chance(stretches: Sequence[Stretch]) -> bool:
-    """Tell whether repeats differ no more than ten blocks of one repeat (one-way ANOVA)."""
+    """Tell whether the repeats differ no more than blocks within one repeat do.
+
+    The test is a one-way analysis of variance: the means of the repeats against ten blocks of
+    each repeat.
+    """
     cut = [
         History.of(s.series).blocks(0.0, s.seconds, BLOCKS)
         for s in stretches
@@ -121,7 +128,10 @@ def by_chance(stretches: Sequence[Stretch]) -> bool:
 
 
 def alternations(changed: Sequence[Repeat], steady: Sequence[Repeat]) -> int:
-    """Count how often `changed` was slow around a repeat of `steady`; 0 if that was slow itself."""
+    """Count how often `changed` was slow both before and after a normal repeat of `steady`.
+
+    The result is 0 if any repeat of `steady` was slow.
+    """
     slow_steady = _slow(steady)
     if any(slow_steady):
         return 0

@@ -82,8 +82,9 @@ def with_held_back(workload: Workload, measured: Measured) -> Measured:
 def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
     """Add to a stream with a rate the time that requests waited before they were sent.
 
-    A thread of fio waits for all requests in flight before it waits until the next one is due
-    (`rate_ddir` in its io_u.c), so a slow request delays all that become due meanwhile.
+    A thread of fio that is on time waits for all requests in flight before it waits until the next
+    request is due, at any queue depth (`rate_ddir` in its io_u.c). So a slow request or flush
+    delays all requests that become due in the meantime.
     """
     if not stream.offered_iops or not seen.requests:
         return seen
@@ -109,7 +110,8 @@ def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
 def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list[float]:
     """Return the share of the offered rate that a stream got in each repeat, if it has a rate.
 
-    fio controls bytes per second (several sizes), or requests per second (Poisson arrivals).
+    fio controls bytes per second, so with several block sizes the number of requests varies by
+    chance. With Poisson arrivals fio controls requests per second.
     """
     if not stream.offered_iops:
         return []
@@ -157,7 +159,8 @@ def latencies(
 ) -> list[Estimate]:
     """Estimate the mean and percentiles of the latencies of one direction; empty if it had no I/O.
 
-    Percentiles are over `parts`, all evidence, if given; with `writes`, without the rarest.
+    The mean is over the windows of all repeats. Percentiles are over `parts`, which holds all
+    evidence, if it is given. With `writes`, the rarest percentiles are left out.
     """
     histograms = [histogram for histogram in histograms if histogram.n]
     if not histograms:
@@ -177,7 +180,10 @@ def latencies(
 
 
 def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
-    """Estimate latencies of flushes, settling included, as fio logs no time for them."""
+    """Estimate the latencies of flushes.
+
+    fio logs no time for a flush, so the latencies include the settle phase.
+    """
     return [
         estimate.model_copy(update={"method": f"{estimate.method}; settling included"})
         for estimate in latencies(flushes, "flush")

@@ -1,7 +1,9 @@
 """Compute the bound of a point, the number to plan on, from all evidence.
 
-The bound is the lower 95/95 limit of means over the horizon: of the lower of two levels, and after
-a change of the drive. The worst minute and second are taken from all measured seconds.
+The bound is the lower 95/95 limit of means over the horizon (`evidence`). If the rate moves
+between two levels, the bound is the limit of the lower level. If the drive changed, the bound
+comes from the evidence after the change. The worst minute and the worst second are taken from all
+measured seconds.
 """
 
 import math
@@ -146,7 +148,8 @@ def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float
 def levels_of(stretches: Sequence[Stretch], *, expected: bool = False) -> TwoRates | None:
     """Return two levels if the drive visits each at least twice and neither drifts; else None.
 
-    `expected`: the warm-up moved between two levels, so a short stretch may be on either one.
+    `expected` means that the warm-up moved between two levels, so each short stretch may be on
+    either level.
     """
     cut = [_minutes(stretch) for stretch in stretches]
     steps = np.concatenate([*cut, np.zeros(0)])
@@ -194,7 +197,8 @@ def _minutes(stretch: Stretch) -> Floats:
 def _visits(cut: Sequence[Floats], low: np.typing.NDArray[np.bool_]) -> list[tuple[float, int]]:
     """Return the mean rate and the minutes of each stay on the lower level, cut at the horizon.
 
-    A minute of change counts for no level; single minutes only if there are few longer stays.
+    A minute in which the level changes counts for neither level. Stays of a single minute count
+    only if there are too few longer stays.
     """
     stays: list[tuple[float, int]] = []
     place = 0
@@ -219,7 +223,8 @@ def _fills(piece: Piece) -> float:
 def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fills) -> float | None:
     """Return the largest drift that the pieces cannot exclude (95 %), per drive fill or per day.
 
-    Least squares of the logarithms; None for too few pieces, or one without a rate.
+    The method is least squares of the logarithms over the written fills, or over the time of the
+    run. The result is None if there are too few pieces, or if a piece has no rate.
     """
     x = np.array([along(piece) for piece in parts])
     y = np.array([piece.mean for piece in parts])
@@ -238,7 +243,8 @@ def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fill
 class WarmUpEvidence:
     """Evidence from the warm-up's workload, measured before the points and after them.
 
-    After a fill in between it only shows whether the drive changed; it is no evidence of a point.
+    If the drive was filled sequentially in between, both still show whether the drive changed, but
+    the warm-up is no longer evidence of a point.
     """
 
     workload: Workload | None = None  # of the warm-up

@@ -1,11 +1,13 @@
 """Judge the block size: ignore peaks of a buffer, and test parts and multiples of the period.
 
-Peaks after every B writes repeat in offset after B strides of 4 KiB, like those of a block, so the
-search is repeated without them. Behind a large buffer, peaks belong to earlier writes; if no block
-is found, each latency is moved to the write that it waited for. Peaks of a block of N bytes also
-repeat every N/2, N/3, 2N or 3N bytes, so the period is divided and multiplied by prime numbers. One
-half of the writes chooses a period, the other half judges it. Only strides shorter than a part of
-the block can show it, so the answer may be "or less". docs/methods-blocksize.md has the method.
+If peaks come after every B writes, they repeat in offset after B strides of 4 KiB, like the peaks
+of a block. So the search is repeated without the peaks of the buffer. Behind a large buffer, peaks
+belong to writes of an earlier pass; if no block is found, each latency is moved to the write that
+it waited for. The latency peaks of a block of N bytes also repeat every N/2, N/3, 2N or 3N bytes.
+So the period is also divided by prime numbers and multiplied by prime numbers, and the results are
+tested. One half of the writes chooses a period; the other half judges the choice. Only strides
+shorter than a part of the block can show this part, so the answer may be "or less".
+docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence
@@ -97,7 +99,9 @@ class _Entered:
 def _slow(latency: Floats, behind: npt.NDArray[np.bool_], late: int) -> Floats:
     """Score writes from 0 (usual) to 1 (as slow as a write behind a boundary).
 
-    So the place of a write in its block, which repeats with blocks and strides, has no effect.
+    The latency at the slowest boundaries depends on the place of a write in its block. This place
+    repeats with blocks and strides. A score only says whether a write is slow, so the place has
+    no effect.
     """
     ahead = np.concatenate([latency, np.full(late, -np.inf)])
     worst = np.max([ahead[n : n + len(latency)] for n in range(late)], axis=0)

@@ -180,7 +180,11 @@ def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
 
 
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
-    """Return for each block size the least factor of `INJECTED` on latencies that is found."""
+    """Return how slow writes behind a boundary must be so that the search finds the boundary.
+
+    The slowdown is put into the measured latencies at some block sizes. The result is, for each
+    block size, the smallest factor of `INJECTED` that is found, or None.
+    """
     rng = np.random.default_rng(seed)
     effects: dict[int, float | None] = {}
     for period in INJECTED_BYTES:
@@ -235,7 +239,10 @@ def _judge(data: Scored, period: int) -> Evidence | None:
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
-    """Return the rows of both regions, paired by stride, if the stride crosses blocks often."""
+    """Return the rows of both regions in pairs with the same stride.
+
+    Strides that cross the period too rarely (LEAST_CROSSINGS) are left out.
+    """
     enough = data.count * data.stride / period >= LEAST_CROSSINGS
     first = np.flatnonzero(enough & (data.region == 0))
     second = np.flatnonzero(enough & (data.region == 1))

@@ -44,7 +44,11 @@ STEADY = 0.1  # of the rate: largest difference of two stretches before the TRIM
 
 @dataclass(frozen=True, slots=True)
 class Shifted:
-    """Rates of aligned random writes, and of shifted ones before and after: a drive may change."""
+    """Rates of random writes of one size: aligned, and shifted by half their size.
+
+    The shifted writes are measured before and after the aligned ones, because a cache or a buffer
+    that fills, and garbage collection that begins, change the rate, too.
+    """
 
     aligned: float  # bytes per second
     shifted: tuple[float, float]
@@ -128,7 +132,8 @@ def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
 def stripe(iops: Mapping[int, float]) -> int | None:
     """Return the smallest stride at which all parallel reads go to one die; None if no stride does.
 
-    Parts of the stripe reach a few dies, so they are faster; multiples reach one die, too.
+    At a part of the stripe, reads go to a few dies, so they are faster. At a multiple of the
+    stripe, they also go to one die.
     """
     least, most = min(iops.values(), default=0.0), max(iops.values(), default=0.0)
     if least >= DIP * most:

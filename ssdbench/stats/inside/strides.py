@@ -69,9 +69,10 @@ def gathered(
 
 
 def scores(latency_ns: Floats) -> Floats:
-    """Score how far each latency stands out, by its rank, so without units and outliers.
+    """Score how far each latency stands out, by its rank.
 
     The score is max(-ln((M - rank + 1/2) / M) - 2, 0), which is exponentially distributed above 0.
+    Ranks make the score independent of units and outliers.
     """
     count = len(latency_ns)
     if count == 0:
@@ -84,7 +85,11 @@ def scores(latency_ns: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The writes that stand out, in arrays for `fold`; series are in the order of their strides."""
+    """The writes with a score above zero of several series, in arrays that `fold` sums.
+
+    Series are in the order of their strides, so that the strides of one period are a slice of
+    all arrays.
+    """
 
     stride: Ints  # per series, ascending
     region: Ints
@@ -308,7 +313,10 @@ def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scal
 def _passes(
     region: Region, stride: int, writes: int, block_bytes: int, chance: random.Random
 ) -> list[Pass]:
-    """Plan passes from random starts that end within the region; a small one gets fewer writes."""
+    """Plan passes from random starts until all writes are planned.
+
+    A pass never leaves its region. On a small drive passes are short, so fewer writes are planned.
+    """
     passes: list[Pass] = []
     step = max(UNIT_BYTES, block_bytes)
     slack = min(region.length_bytes // 8, stride * 64)

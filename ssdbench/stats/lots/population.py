@@ -77,7 +77,11 @@ def _unusable(condition: list[str | float | None]) -> str:
 
 
 def _columns(condition: Condition) -> Floats:
-    """Return the design columns: a number centred over its range, one per level but the first."""
+    """Return the design columns of a condition.
+
+    A number is centred and divided by its range. A condition that is a text has a column for each
+    level except the first.
+    """
     if all(isinstance(value, int | float) for value in condition):
         numbers = np.array([float(value or 0) for value in condition])
         return np.asarray(((numbers - numbers.mean()) / np.ptp(numbers))[:, None])
@@ -154,7 +158,10 @@ class Outliers:
 
 
 def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | None:
-    """Find outliers, as one of `tests` tests; None with too few drives, or with a median of 0."""
+    """Find outliers among sibling drives; None with too few drives, or if a median is 0.
+
+    `tests` is the number of such tests on the same drives, such as one per point.
+    """
     values = np.asarray(rates, dtype=np.float64)
     drives = values.shape[-1]
     if drives < LEAST_SIBLINGS:
@@ -184,7 +191,11 @@ def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float
 
 
 def _reach(drives: int, tests: int) -> float:
-    """Return the largest expected deviation from the median, in sd (Bonferroni; variance π/2n)."""
+    """Return the largest expected deviation of normal drives from their median, in units of sd.
+
+    The limit is corrected for all drives, both sides and all tests (Bonferroni); a median has the
+    variance π/2n.
+    """
     z = _NORMAL.inv_cdf(1 - FALSE_FLEETS / (2 * drives * tests))
     return z * math.sqrt(1 + math.pi / (2 * drives))
 
@@ -388,7 +399,11 @@ def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
 
 
 def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
-    """Return the rate to promise for lot or model, with its confidence if drives are too few."""
+    """Return the rate that may be promised for the lot, or for the model.
+
+    With too few drives for the usual confidence, the result is the lowest rate, with its
+    own confidence.
+    """
     drawn, failing = len(counts), sum(rate <= 0 for rate in counts)
     place = max(1, tolerance.rank(drawn, lot=lot))
     rate = sorted(counts)[place - 1]

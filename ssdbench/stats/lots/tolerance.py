@@ -30,7 +30,9 @@ Floats = npt.NDArray[np.float64]
 def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
     """Return the confidence that at most 5 % of the drives (`SHARE`) lie below a rate.
 
-    `below` sampled drives are slower than it; `lot`: the size of the lot, None: the whole model.
+    `lot` is the size of the lot; None means the whole model. `below` is the number of sampled
+    drives that are slower than the rate. The rate may be the rate of a sampled drive; for the
+    slowest one `below` is 0.
     """
     if lot is None:
         return 1.0 - binomial_at_most(below, drawn, SHARE)
@@ -39,7 +41,11 @@ def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
 
 
 def rank(drawn: int, *, lot: int | None = None) -> int:
-    """Return the highest r whose r-th lowest sampled rate can be promised; 0 if none can."""
+    """Return the highest r for which the r-th lowest sampled rate can be promised; 0 if none can.
+
+    The result does not depend on measured rates, so a drive without a rate can also be one of the
+    r drives.
+    """
     found = 0
     while found < drawn and confidence(drawn, found, lot=lot) >= CONFIDENCE:
         found += 1
@@ -48,7 +54,10 @@ def rank(drawn: int, *, lot: int | None = None) -> int:
 
 @cache
 def needed(below: int = 0, *, lot: int | None = None) -> int:
-    """Return how many drives to sample to promise the lowest rate: 59 for a model, no failure."""
+    """Return how many drives to sample to promise the lowest rate, with `below` failures allowed.
+
+    For a model without failures, this is 59 drives; for a lot, at most the whole lot.
+    """
     most = lot or MOST_DRIVES
     return smallest(below, most, lambda n: confidence(n, below, lot=lot) >= CONFIDENCE)
 
@@ -69,7 +78,11 @@ def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
 
 
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
-    """Return the mean rate of the slowest drive over all sets of `size`; None with too few."""
+    """Return the expected rate of the slowest of `size` drives.
+
+    The result is the mean of the slowest drive over all sets of this size of the measured drives;
+    it is unbiased for lot and model. The result is None if fewer than `size` drives were measured.
+    """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]
     if not 1 <= size <= drawn:
@@ -89,7 +102,10 @@ def all_reach(drawn: int, size: int) -> float:
 
 
 def further_below(drawn: int, size: int, place: int) -> int:
-    """Return the most further drives below the `place`-th lowest sampled; all orders are alike."""
+    """Return the most further drives below the `place`-th lowest of `drawn` sampled drives.
+
+    All drives are sampled at random from one lot or model, so each order of them is equally likely.
+    """
     both, doubt = drawn + size, 1 - CONFIDENCE
     return smallest(
         -1, size, lambda n: hypergeometric_at_most(place - 1, both, drawn, n + place) <= doubt
@@ -97,7 +113,11 @@ def further_below(drawn: int, size: int, place: int) -> int:
 
 
 def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
-    """Return the lower 95 % limit of the sum of `size` further rates; drives below it count 0."""
+    """Return the lower 95 % limit of the sum of the rates of `size` further drives.
+
+    Drives that reach the promised rate (or the lowest rate, if drives are too few for a promise)
+    count with that rate; all other drives count with 0.
+    """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]
     place = max(1, rank(drawn))

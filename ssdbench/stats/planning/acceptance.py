@@ -182,7 +182,11 @@ def _against(verdict: str, findings: Iterable[Finding]) -> str:
 def _numbers(
     estimates: Sequence[Estimate], which: Which, *, moving: bool
 ) -> Iterator[tuple[str, Number]]:
-    """Return rates, and percentiles of the target's direction or the slowest of all directions."""
+    """Return the rates, and the percentiles of the direction that the target names.
+
+    If the target names no direction, percentiles are taken from the slowest of reads, writes and
+    flushes, if all are known.
+    """
     by_metric: dict[str, list[Estimate]] = {}
     for estimate in estimates:
         name = OF_POINTS.get(estimate.metric, estimate.metric)
@@ -302,7 +306,10 @@ CLOSE = 1e-9  # relative difference that is rounding, not a miss
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """One limit of a target, such as a rate; `own`: of the profile, not of the datasheet."""
+    """One limit of a target, such as a rate or a percentile.
+
+    `own` is true for limits of the profile, false for the datasheet's.
+    """
 
     metric: str
     wanted: float

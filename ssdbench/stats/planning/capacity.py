@@ -1,4 +1,7 @@
-"""Plan how many drives carry a demand, from a bound, never a mean; what is unknown is None."""
+"""Plan how many drives carry a demand, from a pessimistic bound, never from a mean.
+
+A result that depends on a fact the user did not give is None, not a guess.
+"""
 
 import math
 from collections.abc import Sequence
@@ -222,7 +225,9 @@ def _for_capacity(demand: Demand, drive_bytes: int) -> int | None:
 def short_hours(failures_per_year: float, rebuild_s: float, reserve: int) -> float:
     """Return the hours a year in which more drives are missing than the reserve covers.
 
-    Independent failures at a constant rate: the number missing is Poisson (M/G/infinity queue).
+    Failures are independent and at a constant rate, and each drive is missing for `rebuild_s`. The
+    number of missing drives is then Poisson distributed, with rate times time as its mean
+    (M/G/infinity queue).
     """
     mean = failures_per_year * rebuild_s / (DAYS_PER_YEAR * 86_400)
     if mean > reserve + 1:
@@ -241,7 +246,11 @@ def _ceiling(number: float) -> int:
 
 
 def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
-    """Return the writes of the demand and those that warranty and rated writes allow, or None."""
+    """Return how the writes of the demand wear the drives; None if the demand writes nothing.
+
+    The drives must last for the warranty. Each drive may write the smaller of two amounts: its
+    rated bytes, and the rated bytes corrected by the write amplification of this workload.
+    """
     if not demand.write_bytes_per_day:
         return None
     daily = demand.write_bytes_per_day * (1 + demand.growth)
@@ -288,7 +297,10 @@ class RateStep:
 
 
 def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | None:
-    """Return the lowest over sweeps of the largest rate that kept the limit; None if none did."""
+    """Return the largest offered rate that kept the limit of latency; None if no rate did.
+
+    Of several sweeps the lowest result counts. Steps above a failed step do not count.
+    """
     best: list[float] = []
     for sweep in sweeps:
         kept = 0.0
@@ -301,7 +313,12 @@ def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | 
 
 
 def keeps(step: RateStep, slo_ns: float) -> bool:
-    """Tell whether a step achieved 99 % of its rate within the limit, without a growing backlog."""
+    """Tell whether a step kept the limit.
+
+    A step keeps the limit if at least 99 % of the offered rate was achieved, the upper limit of the
+    percentile is within the limit, and no backlog grew. Random arrivals may lower the achieved rate
+    by `chance_iops`.
+    """
     achieved = step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops
     return achieved and step.percentile_upper_ns <= slo_ns and not step.backlog_grows
 

@@ -41,7 +41,7 @@ def unknown(
     reads: float | None,
     power_w: float | None,
 ) -> tuple[Unknown, ...]:
-    """List every missing input; the last three are given, or what the run measured."""
+    """List every missing input; `waf`, `reads` and `power_w` were given, or measured by the run."""
     unlimited, uncorrected = not wanted.limits_s, "life is not corrected for it"
     to_rebuild = wanted.rebuild_iops is None and wanted.failure_reserve > 0
     inputs = (
@@ -163,7 +163,9 @@ def named(wanted: CapacityPlan) -> bool:
 def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResult]:
     """Return the points of a plan: random, over the whole drive, of the named kind.
 
-    Else the smallest read share, the size closest to 4 KiB, and all depths count.
+    Without a read share, the smallest measured share counts; without a block size, the size closest
+    to 4 KiB. Without a number of outstanding requests all depths count; with such a number, only
+    the deepest queue counts that these requests fill.
     """
     points_used = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
     # The last span of a span stage is the whole drive too; it counts where no sweep measured that.
@@ -270,7 +272,11 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
 def _by_depth(
     wanted: CapacityPlan, points: Sequence[PointResult], bound: float | None, slo: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the rate of a drive, and the lower rate that keeps the limit of p99, if any."""
+    """Return the rate of a drive, and the lower rate that keeps the limit of p99, if it is lower.
+
+    Without a search, the limit may have chosen a depth with a lower bound than the deepest
+    queue has.
+    """
     if bound is None or slo is not None or not wanted.limits_s:
         return bound, slo
     deepest = _deepest(points)
@@ -561,7 +567,10 @@ def _latency_reasons(
 def latencies_at(
     result: RunResult, point: PointResult, planned_iops: float
 ) -> tuple[tuple[PlannedLatency, ...], float | None]:
-    """Return p99 at the planned load, of a `load` stage first, or the nearest load with a p99."""
+    """Return the p99 at the planned load, or the nearest load at which p99 was measured.
+
+    A `load` stage counts before a rate search, because it holds its load for longer.
+    """
     known = [*_of_loads(result, point), *_of_searches(result, point)]
     near = [one for one in known if abs(one.measured_iops / planned_iops - 1) <= LOAD_TOLERANCE]
     if not near:

@@ -100,9 +100,11 @@ class Demand:
 
 
 def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
-    """Choose the cells with the highest (below 5 ms), a middle and the lowest demand.
+    """Choose the cells with the highest, a middle and the lowest demand.
 
-    Lowest: one thread with one request; middle: the IOPS closest to the mean of both.
+    The highest demand has the most IOPS with a mean response below 5 ms. The lowest demand is one
+    thread with one request. The middle demand has the IOPS closest to the mean of both. If no cell
+    responds within 5 ms, only the lowest cell is returned.
     """
     found: dict[str, Demand] = {}
     lowest = next((c for c in cells if c.threads == 1 and c.queue == 1), None)
@@ -118,7 +120,11 @@ def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
 
 
 def recovery(samples: Sequence[float]) -> int | None:
-    """Return after how many samples five in a row are near the last fifth's mean; None if never."""
+    """Return after how many samples the rate has recovered; None if it never does.
+
+    The rate has recovered when five samples in a row are within 10 % of its final level, which is
+    the mean of the last fifth of the samples.
+    """
     if len(samples) < HOLD:
         return None
     tail = samples[-max(len(samples) // 5, 1) :]

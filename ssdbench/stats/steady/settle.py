@@ -104,7 +104,11 @@ def is_elsewhere(blocks: Floats, level: float) -> bool:
 
 
 def _step(history: History, from_s: float, to_s: float) -> Step | None:
-    """Find the clearest step between minutes, if it matters; None between two levels."""
+    """Find the clearest step between minutes; None if it is small or may be due to chance.
+
+    The result is also None if the rate keeps returning to two levels, because those are judged over
+    the whole point.
+    """
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:

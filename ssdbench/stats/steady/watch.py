@@ -1,4 +1,8 @@
-"""Apply a steady-state rule to samples during a run or to a stored series; its cost is constant."""
+"""Apply a steady-state rule to samples during a run, and in the same way to a stored series.
+
+The cost of a check does not depend on the number of samples: a day of one-second samples is judged
+in a fraction of a second of CPU time.
+"""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -53,8 +57,9 @@ class Look:
 
 
 class WindowRule(Protocol):
-    """A rule that checks the newest window every `step_s` s, until all criteria hold `hold` times.
+    """A rule that checks the newest window of a series every `step_s` seconds.
 
+    The rule is satisfied after `hold` checks in a row in which all criteria hold.
     `ssdbench.stats.steady.rules` lists all rules.
     """
 

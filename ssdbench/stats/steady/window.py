@@ -105,16 +105,20 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 
 
 def _unsure(means: float) -> float:
-    """Return the upper 90 % limit of a standard deviation over it (Wilson, Hilferty 1931)."""
+    """Return the upper 90 % limit of a standard deviation divided by its estimate.
+
+    The limit is from an approximation of the chi-square distribution (Wilson, Hilferty 1931).
+    """
     freedom = max(1.0, means - 1)
     part = 2 / (9 * freedom)
     return float((1 - part - NORMAL_90 * math.sqrt(part)) ** -1.5)
 
 
 def rhythm(rate: Floats) -> float | None:
-    """Find the period in seconds of a rate, sampled once a second; None if it has no period.
+    """Find the period of a rate that was sampled once a second; None if the rate has no period.
 
-    The period is the first clear peak of the autocorrelation, up to a third of the series.
+    The period, in seconds, is the first clear peak of the autocorrelation. The period is searched
+    up to a third of the series, so that the series holds at least three periods.
     """
     n = len(rate)
     if n < 4 * _SHORTEST_S or not np.ptp(rate):
