@@ -34,7 +34,8 @@ class DriveCheck:
 def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
     """Compare the newest write counters in the journal with the current ones.
 
-    A drive that another program wrote to may also have been discarded, so any such write counts.
+    A drive that another program wrote to may also have been discarded or formatted, which removes
+    the fill. So any write that is not from this run means that the drive is not intact.
     """
     seen = [
         (record, Counters.model_validate(counters))
@@ -93,7 +94,8 @@ def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
 def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
     """Return the bytes in the health log that neither the kernel nor our NVMe passthrough wrote.
 
-    A difference as large as during the run is allowed: logs are late, or count other namespaces.
+    The log differs from the kernel's count when it is late, or counts other namespaces too. A
+    difference as large as the one during the run is allowed.
     """
     gaps: list[int] = []
     passing, passed, before = False, 0, 0
@@ -116,7 +118,11 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
 
 
 def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """Return the bytes that the health log counted since the run, after the host restarted."""
+    """Return the bytes in the health log since the run, after the kernel's counters restarted.
+
+    Bytes that the run itself may have written after its last reading of the log are subtracted.
+    The drift between log and kernel during the run is subtracted, too.
+    """
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:
         return 0
@@ -140,7 +146,10 @@ def _passes(begun: Record) -> bool:
 
 
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
-    """Return the fastest write rate between two records, by the monotonic clock."""
+    """Return the fastest write rate between two records; FASTEST_BYTES_PER_S if unknown.
+
+    The times come from the monotonic clock, because the wall clock may be set during a run.
+    """
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
         for (_, a), (record, b) in pairwise(seen)
@@ -198,7 +207,10 @@ def facts_at_start(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """List the facts that changed, as `governor: performance, now powersave`; suspends count."""
+    """List the facts that changed, as `governor: performance, now powersave`.
+
+    A longer time in suspend counts as a change, because the drive may have lost its power.
+    """
     old, new = compared_facts(before), compared_facts(after)
     return tuple(
         f"{name}: {old.get(name, 'unknown')}, now {new.get(name, 'unknown')}"

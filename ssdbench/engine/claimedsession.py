@@ -137,7 +137,11 @@ class ClaimedSession:
         return health_written_bytes(self.info)
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Read the bytes from the host and to flash, once they stop changing (OCP log)."""
+        """Read the bytes that the host wrote and the bytes written to flash (NVMe with OCP log).
+
+        The method waits until the counter no longer changes. The result is None if the drive lacks
+        a log.
+        """
 
         def read() -> FlashWritten | None:
             return None if (logs := self._logs()) is None else flash_written(*logs)
@@ -198,7 +202,10 @@ class ClaimedSession:
         return b""
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Return the IOPS of fio's null engine with this workload; each workload is tried once."""
+        """Return the IOPS of fio's null engine with this workload, on the CPUs that measure.
+
+        Each workload is tried once, whatever its range, because the null engine ignores offsets.
+        """
         whole = ActiveRange(offset_bytes=0, length_bytes=self.info.size_bytes)
         kind = workload.model_copy(update={"range": whole})
         if kind not in self._ceilings:
@@ -221,7 +228,11 @@ class ClaimedSession:
         return done
 
     def reformat(self, wanted: LbaFormat) -> Purged:
-        """Format and so purge the drive; store its old format. Raises UsageError if not offered."""
+        """Give the drive another LBA format, after storing the old one, and update `info`.
+
+        Formatting also purges, so the next `purge` by format does nothing. Raises UsageError for a
+        format that the drive does not offer.
+        """
         if why := unoffered(wanted, self.info):
             raise UsageError(why)
         self.recheck()

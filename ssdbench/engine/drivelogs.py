@@ -1,7 +1,9 @@
 """Read the drive's own logs: the bytes written to flash, and its raw log pages.
 
-Drives update the OCP log's count of bytes to flash slowly: a P5520 once a minute, in steps of 95
-GiB. The step is found from all readings, and the first and last reading wait for an update.
+The OCP log counts the bytes written to flash (Physical Media Units Written), but drives update it
+slowly: a P5520 once a minute, in steps of 95 GiB. So each reading may be wrong by as much as one
+step. The step is found from all readings of a run. The first and the last reading wait for an
+update of the log.
 """
 
 import csv
@@ -50,7 +52,8 @@ class FlashCounter:
     ) -> FlashWritten | None:
         """Wait until the counter stops changing, and return its reading with its step, if known.
 
-        After LONGEST_S the step is at least the last change. If `hurried`, no step is returned.
+        After LONGEST_S the step is at least as large as the last change. If `hurried` becomes true,
+        the newest reading is returned at once, without a step.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0

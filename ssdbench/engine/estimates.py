@@ -110,7 +110,10 @@ def _of_size(size_bytes: int) -> RateHint:
 
 
 def _by_data_sheet(hint: RateHint, rated: Rated) -> RateHint:
-    """Return the hint with the data sheet's rates, which also narrow the rates that it lacks."""
+    """Return the hint with rates close to the data sheet's rates.
+
+    The range of a rate that the data sheet does not give is narrowed by the given rates.
+    """
     writes, reads = rated.random_write_iops, rated.random_read_iops
     in_order = rated.sequential_write_bytes_per_s
     if writes:
@@ -246,7 +249,11 @@ def ends_after(spent_s: float, left: Sequence[StagePlan]) -> Range:
 def host_wait(
     plans: Sequence[StagePlan], hint: RateHint, *, host_s: float = 0.0, done: Range = (0.0, 0.0)
 ) -> Range:
-    """Estimate a simulated drive's real seconds, at least and at most, by the pace of `done`."""
+    """Estimate the shortest and longest real time of stages on a simulated drive, in seconds.
+
+    `done` has the drive's seconds and the bytes written so far. `host_s` is the real time in
+    seconds that the host took for `done`; if the host was slow so far, the estimate is longer.
+    """
     usual_s = _simulation_s(*done, hint)
     pace = host_s / usual_s if host_s > SURE_S and usual_s else 1.0
     least_s, most_s = (

@@ -1,6 +1,7 @@
 """Run programs for one unit of a stage; count time, bytes and I/O errors for it and for the run.
 
-Every few seconds of wall time the seconds are flushed, and a journal record says that it runs.
+Counting costs a few microseconds per second of the target's clock. Every few seconds of wall time
+the seconds are flushed, and a journal record says that the unit of the stage still runs.
 """
 
 import math
@@ -228,7 +229,8 @@ class FioRun:
 def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) -> None:
     """Raise HostLacks if fio reports more bytes than the kernel counted, because it is wrong.
 
-    `counted`: numbers of I/Os by fio, sizes, mean size last; `moved`: bytes of each second.
+    `counted` has each number of I/Os that fio reports, with their sizes in bytes and at the end the
+    mean size. `moved` has the bytes of each second by the kernel.
     """
     claimed = sum(number * sizes[-1] for number, sizes in counted)
     # The largest possible variance of sizes with these limits and mean (Bhatia and Davis 2000).

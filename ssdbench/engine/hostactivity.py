@@ -1,7 +1,8 @@
 """Record other work of the host during a unit of a stage, and judge whether it disturbed the unit.
 
-A disturbed repeat is kept and marked, and its point is not validated. A reading takes about 5 ms of
-CPU time. The clock of a simulated drive stops while the host is busy, so nothing is read for it.
+A disturbed repeat is kept and marked, and its point is not validated. One reading takes about 5 ms
+of CPU time, less than 0.1 % of one CPU. The clock of a simulated drive stops while the host is
+busy, so the host is not read for it.
 """
 
 import threading
@@ -268,7 +269,8 @@ _SHORT_S = 1.0  # a shorter pause between two starts is not recorded
 class TrialHost:
     """Record the host while the programs of a trial run, in one series for the stage.
 
-    A thread reads the host, as the stage waits for each program; others' I/O is not counted.
+    A thread reads the host every 10 s, because the stage waits until each program has ended. I/O of
+    other programs on the drive is not counted.
     """
 
     def __init__(self, path: Path, read: Callable[[], Activity]) -> None:

@@ -1,9 +1,9 @@
 """Keep other processes from inspecting the host while a measurement window counts.
 
-An inspector (`ssdbench.fleet.hostscripts.look`) takes a shared flock(2) on the gate, then on the
-room, and leaves the gate. A run locks the gate, so that no inspector can enter. Then it waits a
-short time for the last one to leave, and locks the room. The kernel releases the locks of a run
-that dies.
+Two files in the run directory are locked (flock(2)). An inspector takes a shared lock on the gate,
+then on the room, and releases the gate. A run locks the gate exclusively, so that no inspector can
+enter, and then the room after the last inspector has left; it waits only a short time for this. The
+kernel releases the locks of a run that dies. The inspector is `ssdbench.fleet.hostscripts.look`.
 """
 
 import fcntl
@@ -23,7 +23,10 @@ LET_IN_S = 0.02  # time for the waiting inspectors to wake up
 
 
 class HostLock:
-    """Lock out inspectors of one run from `take` to `release`, if a directory is given."""
+    """Lock out inspectors of one run from `take` to `release`.
+
+    Without a directory nothing is locked.
+    """
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
@@ -31,7 +34,10 @@ class HostLock:
         self._held: set[str] = set()
 
     def take(self, wait_s: float = MOST_WAIT_S) -> bool:
-        """Lock out inspectors; return False if one stays. Unmakeable lock files count as locked."""
+        """Lock out new inspectors; return False if one is still inside after `wait_s`.
+
+        Lock files that cannot be made count as locked.
+        """
         if self._directory is None:
             return True
         until_s = time.monotonic() + wait_s

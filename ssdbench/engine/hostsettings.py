@@ -136,7 +136,10 @@ class BlockPreference:
     held: ExitStack
 
     def settle(self, found: BlockSizeFound) -> tuple[dict[str, str], ...] | BlockNotSet:
-        """Set scheduler and block size by the found block, if it is sure. Raises HostLacks."""
+        """Set the scheduler and its block size, or nothing if the found block size is not sure.
+
+        Raises HostLacks if a setting cannot be made.
+        """
         wanted = preference_settings(self.scheduler, found, self.drive)
         if not wanted:
             return BlockNotSet(self.scheduler, found.answer)
@@ -147,7 +150,11 @@ class BlockPreference:
 def block_preference(
     wishes: Host, info: TargetInfo, run_id: str, held: ExitStack
 ) -> BlockPreference | None:
-    """Return a setter for the block that a run finds; None if not wanted. Raises HostLacks."""
+    """Return the preference that sets the block that a run finds; None if not requested.
+
+    The result is also None for a simulated drive, which has no scheduler. Raises HostLacks if the
+    kernel module is missing.
+    """
     if wishes.block is Detect.KEEP or info.simulated:
         return None
     module = _module(BLOCK_MODULE, Sysfs())
@@ -170,7 +177,10 @@ def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
 
 @contextmanager
 def password_noted(drive: str) -> Iterator[Callable[[], None]]:
-    """Yield a function that stores that an ATA password is set next; it is removed at the end."""
+    """Yield a function that stores on disk that an ATA password is set next.
+
+    The password is removed at the end of the `with` block, or by `restore` after a crash.
+    """
     directory, sysfs = settings_directory(), Sysfs()
     restore_what_is_here(directory, sysfs)
     path = directory / f"password-{re.sub('[^A-Za-z0-9.]', '_', drive)[:120]}.jsonl"
@@ -198,7 +208,10 @@ def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> lis
 
 
 def give_up(drive: str) -> list[Change]:
-    """Stop trying to restore settings of a drive that is gone. Raises UsageError if it is here."""
+    """Stop trying to restore settings of a drive that is gone for good; the record is kept.
+
+    Raises UsageError for a drive that is present, or on which no setting was left changed.
+    """
     sysfs = Sysfs()
     if (name := find(drive, sysfs=sysfs)) is not None:
         raise UsageError(
@@ -209,7 +222,10 @@ def give_up(drive: str) -> list[Change]:
 
 
 def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = None) -> None:
-    """Restore what killed runs changed on host and present drives. Raises NotRestored."""
+    """Restore, before a run, the settings that killed runs changed on host and present drives.
+
+    Raises NotRestored if a setting cannot be restored; failures on absent drives are ignored.
+    """
     try:
         restore(directory=directory, sysfs=sysfs)
     except NotRestored as error:

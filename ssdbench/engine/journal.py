@@ -1,7 +1,8 @@
 """Store in a journal what a run begins and finishes, so that no crash or power cut loses it.
 
-Each record is one line with a checksum (`ssdbench.model.records`), one append and one fsync. A
-crash can leave only the last line incomplete, which is cut off; all after another bad line is lost.
+Each record is one line with a checksum (`ssdbench.model.records`), written by one append and one
+fsync. A crash can leave only the last line incomplete; it is cut off before the next record. A bad
+line anywhere else is damage, and all records after it are ignored.
 """
 
 import math
@@ -208,7 +209,8 @@ class Journal:
     def since_lost(self, stage: str) -> list[Record]:
         """Return the records of a stage since its data on the drive were last lost.
 
-        Writes by other programs, an earlier stage that begins again, or missing data lose them.
+        Data are lost when a resume finds writes by other programs, when an earlier stage begins
+        again, or when the stage finds its data gone.
         """
         order = self._records[0].data.get("stages") if self._records else ()
         before = list(
@@ -230,7 +232,11 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class StageJournal:
-    """Give a stage its own records; `observe` adds counters, time and bytes to each."""
+    """Give a stage access to its own records in the journal.
+
+    `observe` returns values that are added to each record: the target's counters, and the time and
+    bytes that the run used.
+    """
 
     journal: Journal
     stage: str

@@ -1,6 +1,7 @@
 """Remember the old LBA format of each drive that got another one.
 
-Only a format, which erases, brings it back: `restore` lists such drives, `retire` formats them.
+Only formatting the drive again brings the old format back, and that erases the drive. So `ssdbench
+restore` only lists such drives, and `ssdbench retire` formats them on request.
 """
 
 import shlex

@@ -79,7 +79,8 @@ def manifest(
 ) -> Manifest:
     """Make the manifest of a run that is about to begin.
 
-    `generator`: such as `ssdb_slam, random fills by fio 3.33`. `beside`: other users of the host.
+    `generator` is a text such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`. `beside` says
+    how the run shares the host with other drives of the same command.
     """
     _, fio, number = generator.rpartition("fio ")
     return Manifest(

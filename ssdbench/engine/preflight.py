@@ -26,7 +26,11 @@ STEADY_GOVERNORS = frozenset({"performance"})
 
 
 class Grade(StrEnum):
-    """Say how serious a failed check is: ABSENT only stops a run that asks for the thing."""
+    """Say how serious a failed check is.
+
+    MISSING stops a run, and NOISY makes its numbers worse. ABSENT stops only a run whose profile
+    asks for the thing by name.
+    """
 
     FINE = "fine"
     ABSENT = "absent"

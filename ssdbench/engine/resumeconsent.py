@@ -1,9 +1,10 @@
 """Decide whether a run may be resumed: whether root agreed to it, and whether its target changed.
 
-Any user may have written a run directory, so root can resume a destructive run only if this host
-has a record that names the run, its target and its manifest; other users measure only files and
-simulated drives. If content, signatures or write counters show that something else wrote to the
-target since, new consent is needed.
+Any user may have written a run directory, so its manifest is no consent. Root can resume a
+destructive run only if this host has a record that names the run, its target and its manifest.
+Users other than root can only measure files and simulated drives, and need no record. If something
+else wrote to the target since, new consent is needed. To find such writes, samples of the content,
+the signatures and the write counters are compared.
 """
 
 import os
@@ -148,7 +149,10 @@ class ConsentRecords:
             self._write(self._kept.model_copy(update={"leaves_signatures": True}))
 
     def find(self, kept: Manifest) -> ConsentRecord | None:
-        """Return the record that root agreed, or None. Raises HostLacks if it is not safe."""
+        """Return the record of a run; None if root did not agree to this manifest on this host.
+
+        Raises HostLacks if another user could have written the record.
+        """
         digest = _digest(kept)
         path = self._directory / f"{digest}.json"
         for part in (self._directory.parent, self._directory, path):

@@ -1,6 +1,7 @@
 """Run the stages of a run in order, store a partial result if it is interrupted, and resume it.
 
-It knows no kind of stage; it decides which must run, when to check the target, and when to end.
+The runner knows no kind of stage. The runner decides which stages must run, when the target is
+checked again, which results a crash made invalid, and when the run ends.
 """
 
 import shlex
@@ -140,7 +141,8 @@ def require_same(
 ) -> None:
     """Raise TargetRefused unless a target is the one on which the run was begun.
 
-    `begun_on`: its identity; `known`: its model and serial, as several drives may share a name.
+    `begun_on` is the identity of the target at the start of the run. `known` has model and serial
+    at the start, because several drives may share a name.
     """
     reasons = []
     if known is not None:
@@ -237,7 +239,11 @@ class Runner:
         return self._go(journal, reusable=reusable)
 
     def _require_room(self, reusable: frozenset[str]) -> None:
-        """Raise UsageError if a limit is used up, so that the run would measure nothing."""
+        """Raise UsageError if a limit of the run is already used up.
+
+        Otherwise the resumed run would measure nothing. Its result would also lack the stage in
+        which the run ended before, because that stage begins again.
+        """
         first = next((stage for stage in self._stages if stage.name not in reusable), None)
         if first is None:
             return

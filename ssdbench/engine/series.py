@@ -25,7 +25,11 @@ Floats = npt.NDArray[np.float64]
 
 
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
-    """Set the mean of a verdict without a window to the mean of the newest half of the rates."""
+    """Set the mean of a verdict without a window to the mean of the newest half of the rates.
+
+    A warm-up may end before its rule has a whole window. In this case the report calls the mean "at
+    most" this rate.
+    """
     if verdict.steady or verdict.window_blocks or not len(rates):
         return verdict
     return verdict.model_copy(update={"mean": float(rates[len(rates) // 2 :].mean())})
@@ -55,7 +59,8 @@ def _line(row: Sequence[float], phase: str) -> str:
 class Recorder:
     """Record every second of one run of the generator, in memory and in `seconds.csv`.
 
-    It takes microseconds, as an hour of virtual time may pass in a second: arrays double when full.
+    Adding a second takes microseconds, because an hour of virtual time may pass in one second of
+    wall time: arrays double their size when full, and the file is buffered until `flush`.
     """
 
     def __init__(self, path: Path, *, phase: str) -> None:

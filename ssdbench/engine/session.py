@@ -22,7 +22,9 @@ KERNEL = "kernel"
 class Counters(Model):
     """Hold the bytes written to a target, by counters that the generator cannot change.
 
-    Only readings of one `epoch` (boot and disk, or state file) can be compared; files lack one.
+    Two readings can be compared only if their `epoch` is the same. The epoch of kernel counters
+    names the boot and the disk. The epoch of a simulated drive names its state file. For a regular
+    file, `epoch` is empty and there are no counters.
     """
 
     written_bytes: int = 0
@@ -34,7 +36,10 @@ class Counters(Model):
 
 
 class TargetSession(Protocol):
-    """Hold a target exclusively until `close`; defaults are for a target without logs."""
+    """Hold a target exclusively until `close`.
+
+    Methods that have a default are right for a target without logs.
+    """
 
     @property
     def info(self) -> TargetInfo:
@@ -47,11 +52,17 @@ class TargetSession(Protocol):
         ...
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """Return a generator; a simulated drive's clock advances by `step_s` seconds at once."""
+        """Return a generator for this target.
+
+        `step_s` is the time by which the clock of a simulated drive advances at once, in seconds.
+        """
         ...
 
     def recheck(self) -> None:
-        """Check that consent was given for this very drive. Raises TargetRefused, DeviceLost."""
+        """Check, before each destructive stage, that consent was given for this very drive.
+
+        Raises TargetRefused or DeviceLost.
+        """
         ...
 
     def counters(self) -> Counters:
@@ -71,7 +82,11 @@ class TargetSession(Protocol):
         return None
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Read how often the drive throttled and its errors (OCP); not during a measurement."""
+        """Read from the drive's logs how often it throttled, and its errors (OCP log).
+
+        The result is empty without logs. The method sends admin commands to the drive, so do not
+        call it during a measurement.
+        """
         return {}
 
     def latency_monitor(self) -> LatencyMonitor | None:
@@ -86,7 +101,10 @@ class TargetSession(Protocol):
         return None
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Measure the host's IOPS without a drive; None if unknown. Not during a measurement."""
+        """Measure the IOPS of this host with a workload and without a drive; None if unknown.
+
+        The method loads the host for half a second, so do not call it during a measurement.
+        """
         return None
 
     def purge(self, method: Purge, share: Callable[[float], None]) -> Purged:

@@ -46,9 +46,10 @@ def _stored_epoch(path: Path) -> str:
 
 
 class SimulatedSession(TargetSession):
-    """Open the simulated drive of a run, or create a new one; its locked state is a mapped file.
+    """Open the simulated drive of a run, or create a new one.
 
-    It has no logs, and the speed of the host does not change its results.
+    The state of the drive is a mapped file, which is locked. A simulated drive has no logs, and the
+    speed of the host does not change its results.
     """
 
     def __init__(self, info: TargetInfo, run_path: Path, applies: Applies = with_fio) -> None:
@@ -89,7 +90,10 @@ class SimulatedSession(TargetSession):
         )
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Create the drive again, as a format does, or discard it. Raises TargetRefused."""
+        """Create the drive again, as a format does, or discard the whole drive.
+
+        Raises TargetRefused for an ATA erase.
+        """
         if method is Purge.ATA_ERASE:
             raise TargetRefused(
                 self.info.name,

@@ -38,13 +38,19 @@ from ssdbench.units import MIB
 
 @dataclass(slots=True)
 class RecentWrites:
-    """Count the bytes written since the layout (order and size of writes) last changed."""
+    """Count the bytes that were written in one layout since the drive had another layout.
+
+    A layout is the order and size of writes, which decide how data lie on flash.
+    """
 
     workload: Workload | None = None
     written_bytes: int = 0
 
     def follows(self, workload: Workload, written_bytes: int, unit_bytes: int = 0) -> None:
-        """Add the flash that one run replaced; `unit_bytes`: the proven mapping unit, or 0."""
+        """Add the flash that one run of the generator replaced; reads change nothing.
+
+        `unit_bytes` is the proven mapping unit; it is 0 if no unit is proven.
+        """
         if not workload.writes:
             return
         if not self._same(workload, unit_bytes):
@@ -321,7 +327,10 @@ class Context:
         self.journal.alive(self.unit.name, **data)
 
     def failed(self, error: SsdbenchError) -> str:
-        """Remember the error with which the run ends later, and return its message."""
+        """Remember an error and return its message.
+
+        The run ends with this error after the partial result is stored.
+        """
         self.failures.append(error)
         return error.message
 
@@ -377,7 +386,11 @@ class Concluded(Generic[R]):
 
 
 class Stage(Protocol[W, U, R]):
-    """Define one step of a run; `ssdbench.engine.units` has the loop over its units."""
+    """Define one step of a run: list its units, measure one unit, and conclude from all units.
+
+    The loop over the units is in `ssdbench.engine.units`: order, resume, limits, signals, progress,
+    time and bytes.
+    """
 
     @property
     def name(self) -> str:
@@ -435,14 +448,16 @@ class Stage(Protocol[W, U, R]):
     def units(self, context: Context, done: Sequence[U]) -> Iterator[Unit[W]]:
         """Yield the units in order; the records of finished units are added to `done`.
 
-        A unit may depend only on `done`, seed and target: a resumed run then has the same units.
+        The next unit may depend only on `done`, the run's seed and the target, so that a resumed
+        run has the same units.
         """
         ...
 
     def measure(self, context: Context, unit: Unit[W]) -> U | None:
-        """Measure one unit, with files in `context.directory()`. Raises errors of drive and host.
+        """Measure one unit; its files are in `context.directory()`.
 
-        If the run must end (`context.unit.cut_short`), the record is partial, or None if useless.
+        If the run must end (`context.unit.cut_short`), the record is partial, or None if a part of
+        the unit is useless. Raises errors of drive and host.
         """
         ...
 
@@ -452,7 +467,11 @@ class Stage(Protocol[W, U, R]):
 
 
 class PlainStage:
-    """Provide the defaults of most stages: finished units stay valid, and nothing is opened."""
+    """Provide defaults that fit most stages.
+
+    After a crash, the results of finished units stay valid. The stage opens no resource that all
+    units share.
+    """
 
     lasting = Lasting.RESULTS
     units_last = Lasting.RESULTS

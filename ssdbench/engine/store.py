@@ -66,7 +66,10 @@ class StageStore:
         return path
 
     def load(self, path: str, kind: type[M], *, checksum: object = None) -> M:
-        """Read a value that `save` stored. Raises UsageError if it or its checksum is wrong."""
+        """Read a value that `save` stored. Raises UsageError if it is missing or damaged.
+
+        `checksum` is the file's checksum in the journal; None if an older journal has no checksum.
+        """
         if checksum is not None and checksum_of(self.path / path) != checksum:
             raise UsageError(
                 f"{self.path / path} is damaged: its checksum is not the one in the journal",

@@ -30,7 +30,8 @@ from ssdbench.target.purge import Purged
 def require_able(info: TargetInfo) -> str:
     """Return the generator that can measure a target on this host, such as `fio 3.33`.
 
-    Raises HostLacks if host or user cannot, UsageError for a file name that fio cannot open.
+    Changes nothing. Raises HostLacks if this host or user cannot measure the target, UsageError for
+    a file name that fio cannot open.
     """
     device = info.kind not in (TargetKind.FILE, TargetKind.SIMULATED)
     if info.kind is TargetKind.FILE:
@@ -73,11 +74,13 @@ def claimed(
     locked: bool = False,
     seen: Look | None = None,
 ) -> Iterator[TargetSession]:
-    """Open a target during a `with` block, under the locks of host (not simulated) and target.
+    """Open a target during a `with` block, under the locks of host and target.
 
-    `destroys`: False for work that only reads. `before_signatures` is called before file systems
-    are made. `locked`: the caller has the host's lock. `seen`: content at consent, else read now.
-    Raises TargetRefused with all reasons, HostLacks if another run uses this host.
+    `destroys` is False for work that only reads. `before_signatures` is called before
+    file systems are made on the target. `locked` means that the caller has the lock of the host
+    already. `seen` is the content of the target when consent was given; if it is None, the content
+    is read now. A simulated drive needs no lock of the host. Raises TargetRefused with all reasons,
+    HostLacks if another run uses this host.
     """
     watched, unseen = destroys and records_content(info), ""
     if watched and seen is None:

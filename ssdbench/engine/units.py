@@ -1,6 +1,8 @@
-"""Run the units of a stage in the one loop that all kinds of stages share: order, resume, end.
+"""Run the units of a stage in the one loop that all kinds of stages share.
 
-It counts time and bytes, and adds findings if units were cut short, failed or were repeated.
+The loop takes finished units of a resumed run from the journal, ends the stage when the run must
+end, reports progress, and counts time and bytes. The loop adds findings if the stage was cut short,
+requests failed, or units were measured again.
 """
 
 import time

@@ -81,7 +81,10 @@ class ThrottleWatch:
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read the counters after the last request; return a finding for each kind that grew."""
+        """Read the counters after the last request; return a finding for each kind that grew.
+
+        The kinds are throttling and errors; each kind has at most one finding.
+        """
         after = self._read() if self._before else {}
         more = {
             name: after[name] - count
@@ -129,7 +132,10 @@ class UnitWatch:
         self._power.write(self._directory / POWER)
 
     def findings(self) -> list[Finding]:
-        """Return findings about a disturbed host, a hot drive, throttling and a silent meter."""
+        """Return findings about a disturbed host, a hot drive, throttling and errors.
+
+        A power meter that gave no readings for too long is a finding, too.
+        """
         watches = (self._host, self._heat, self._throttled, self._power)
         return [finding for watch in watches for finding in watch.findings()]
 

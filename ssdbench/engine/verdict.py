@@ -1,7 +1,9 @@
 """Decide from findings whether a run or stage is VALIDATED; pure.
 
-A run is valid if every point that its plan uses is; without points, if it has a rate, load or
-replay and no finding invalidates it. A failed preparation makes every later point invalid itself.
+A run is valid if every point that its plan uses is valid. A run without points is valid if it has a
+rate within a latency limit, a load or a replay, and no finding invalidates it. A preparation that
+failed (not steady, fill unproven) makes every later point invalid, so this module needs no rule for
+such a preparation.
 """
 
 from collections.abc import Iterable, Sequence

@@ -63,8 +63,10 @@ def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
 def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
     """Tell whether parallel writes filled the drive's buffer, so that latencies show the flash.
 
-    Some writes then take longer than NAND needs at the least, and longer than as many single writes
-    one after another, which a queue in the link or in the controller cannot explain.
+    If the buffer is full, some writes wait for the flash. Writes that wait for the flash take
+    longer than the shortest time in which NAND can be programmed. These writes also take longer
+    than the same number of single writes one after another, so a queue in the link or in the
+    controller cannot explain the wait.
     """
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):
@@ -74,7 +76,10 @@ def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
 
 
 def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
-    """Return the size of the buffer in writes, which only single writes show; None if unknown."""
+    """Return the size of the buffer in writes, from single writes; None if unknown.
+
+    The other ways of writing do not give latencies of writes, so they cannot show the size.
+    """
     single = asked.get(StrideWay.WRITES)
     if single is None or single.verdict is None or not single.found:
         return None

@@ -1,9 +1,12 @@
 """Measure the latencies at one constant load in several trials, each from when a request was due.
 
-The load lasts for half an hour; its first ten minutes do not count, because the drive may still
-cool, collect garbage or fill a buffer. A percentile is of all trials; its upper limit is the larger
-of the limit over all trials, which allows for correlation within one, and the slowest trial's.
-Overhead: no load for a second or two between trials. Limits: a rarer event may be missed.
+The load lasts for half an hour. The first ten minutes do not count, because the drive may still
+cool, collect garbage or fill a buffer; the trials follow. Percentiles are computed over all trials
+together. The upper limit of a percentile is the larger of two: the limit over all trials, which
+allows for correlation within a trial, and the percentile of the slowest trial.
+
+Overhead: each trial starts the generator, so there is no load for one or two seconds between two
+trials. Limits: an event that is rarer than once in half an hour may be missed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -146,7 +149,11 @@ class Load(Rate):
         return _all_estimates(_by_direction(context, tried), tried)
 
     def _missed(self, tried: Sequence[RateStep]) -> str:
-        """Return why the drive did not keep up, or ''; one trial with a backlog may be chance."""
+        """Return why the drive did not keep up with the load; empty if it did.
+
+        A growing backlog counts only if two trials or more have it, because a backlog grows by
+        chance in one of a hundred.
+        """
         why = [said for step in tried if (said := undelivered(step, self.limit_ns))]
         behind = [said for said in why if said != GREW]
         return behind[0] if behind else GREW if len(why) > 1 else ""

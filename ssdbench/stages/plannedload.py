@@ -1,8 +1,10 @@
 """Measure the latencies at the load of one drive of the plan.
 
-The number of drives follows from the lowest bound, the rate within the limit of p99, wear and
-capacity, as measured before; the load is the demand divided by it, without the reserve. If p99
-misses its limit, a second and last round offers the load of 1.5 times as many drives.
+The load follows from earlier measurements of the run. The number of drives follows from the lowest
+bound, the rate within the limit of p99, wear and capacity. The load is the whole demand, divided by
+this number without the reserve. If p99 misses its limit at this load, a second round offers the
+load of 1.5 times as many drives. There is no third round: the answer then lies between the two
+numbers of drives, or the drive has no answer to the question.
 """
 
 import math

@@ -1,12 +1,15 @@
 """Measure points in several repeats each: sweeps, growing spans, several writers.
 
-Groups of points are measured one after another. Within a group every point is measured in several
-shuffled passes (seed and order are stored), so a drive that warms up, wears or recovers over the
-hours affects all points alike.
+Points form groups that are measured one after another. Within a group every point is measured in
+several shuffled passes (seed and order are stored). So a drive that warms up, wears or recovers
+over the hours affects all points alike, not only the points that are measured last.
 
-A sweep has a group for each layout of the data on the drive (`ssdbench.stages.layouts`): the
-warm-up's first, with points that only read, as a read rate depends on where the data lies. Writes
-that bring the drive to another layout count for no point.
+A sweep has a group for each layout: the order in which writes leave the data on the drive (block
+size, sequential or random; see `ssdbench.stages.layouts`). The layout of the warm-up is first. All
+points that only read are measured in this layout, after its writes, because a read rate depends on
+where the data lies. Sequential writes come next, then random writes from the largest block to the
+smallest. Before the first repeat in another layout, writes bring the drive to this layout: one
+sequential pass, then random writes until the rate is steady. These writes count for no point.
 
 A span sweep has a group for each span. Spans ascend and the whole drive comes last (Heger 2011),
 because a smaller span after a larger one would find the drive's spare area in the disorder that the
@@ -286,7 +289,10 @@ class PointStage(PlainStage):
         ]
 
     def units(self, context: Context, done: Sequence[Repeat]) -> Iterator[Unit[PlannedRepeat]]:
-        """Yield pass after pass of one group with its extra repeats, then the next group."""
+        """Yield pass after pass of one group, then its extra repeats, then the next group.
+
+        Extra repeats of a span come before the next span, because the next span changes the drive.
+        """
         if (own := self.with_unit(proven_unit(context.results))) is not self:
             yield from own.units(context, done)
             return
@@ -352,7 +358,10 @@ class PointStage(PlainStage):
         return None if self._again in self._converting() else self.returns_to
 
     def with_unit(self, unit_bytes: int) -> "PointStage":
-        """Return the stage for a proven mapping unit in bytes; 0: every block size is a layout."""
+        """Return the stage for a proven mapping unit in bytes.
+
+        Without a proof `unit_bytes` is 0, and writes of each block size have a layout of their own.
+        """
         if unit_bytes == self.unit_bytes:
             return self
         sweep = self.kind is StageKind.SWEEP
@@ -664,8 +673,9 @@ def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) 
 
 
 def _first_order(point: Point, group: Sequence[Point]) -> tuple[bool, bool]:
-    """Return where a point stands in the first pass: mixes after writes, the heaviest first.
+    """Return where a point stands in the first pass: writes before mixes, the heaviest load first.
 
-    A long repeat also proves lighter loads. Writes show the rate to which mixes must return.
+    A long repeat is also proof for lighter loads, so it comes before them. The first repeat of a
+    write comes before any mix, and shows later repeats which rate they must return to.
     """
     return point.workload.read_percent > 0, not is_heaviest(point, group)

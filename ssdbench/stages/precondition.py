@@ -374,7 +374,10 @@ def _read_share(run: FioRun, before_bytes: int, size_bytes: int) -> float:
 
 
 def _read_seconds(jobs: Sequence[Job], hint: RateHint, end: int) -> float:
-    """Return the time of reads at a hint's slowest (`end` 0) or fastest (1) rate of writes."""
+    """Return the seconds of reads at the slowest (`end` 0) or fastest (`end` 1) rates of a hint.
+
+    Reads in order count at the hint's rate of writes, because a drive reads at least as fast.
+    """
     rate = min(hint.sequential_bytes_per_s[end], COMPARED_BYTES_PER_S)
     return sum(
         SAMPLES / hint.random_read_iops[end] if job.workload.pattern is Pattern.RANDOM else 0.0
@@ -399,9 +402,10 @@ _RATES = {Pattern.SEQUENTIAL: "ordered_bytes_per_s", Pattern.RANDOM: "random_byt
 
 
 def _ends(run: FioRun, jobs: Sequence[Job], *, least: float = 1.0) -> dict[str, Any]:
-    """Return the rates at the end of the last fill of each order, as in `FillDone`.
+    """Return the bytes per second at the end of the last fill of each order, and its block size.
 
-    If `least` of a running fill is done, its newest rate counts.
+    The keys are fields of `FillDone`. If a running fill has written at least the share `least` of
+    its bytes, its newest rate counts.
     """
     bytes_done = np.cumsum(run.series.column("write_bytes"))
     written = float(bytes_done[-1]) if len(bytes_done) else 0.0
@@ -430,7 +434,8 @@ def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
     """Split jobs into runs of the generator: one run, but on a file one run per block size.
 
-    On a file the kernel counts only bytes, so it could not distinguish two block sizes.
+    On a file the kernel counts only the bytes of a process, so the I/Os of two block sizes in one
+    run could not be separated.
     """
     if target.kind is not TargetKind.FILE:
         return [list(jobs)]

@@ -1,6 +1,7 @@
-"""Purge the drive at the start of a run; the report shows the drive's answer, which is no proof.
+"""Purge the drive at the start of a run.
 
-Overhead: the time of the purge command. Limits: a drive may ignore a discard.
+Overhead: the time that the drive takes for the purge command. Limits: a drive may ignore a discard.
+A format, sanitize or erase is not proof of erased data either; the report shows the drive's answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence

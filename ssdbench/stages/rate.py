@@ -1,12 +1,14 @@
 """Find the highest offered rate (open loop) at which a percentile of latency keeps its limit.
 
 Each rate is offered in one run of the generator: first the drive settles, then requests count. A
-search raises the rate until one fails, and then bisects; an undecided rate is offered once more for
-longer. The first search does not count. Later searches use other offsets and arrival times; the
-answer is the lowest result. Latencies count from when requests were due, over all clients.
+search raises the rate by a factor until a rate fails, and then bisects. If a rate stays undecided,
+it is offered once more for longer. The first search of several does not count. Later searches use
+other offsets and arrival times; the answer is the lowest result. The latency of a request counts
+from when it was due, over all clients.
 
-Limits: rates are tried in the order of the search, not at random. A drive recovers at a low rate,
-so set a longer `settle` to see the effect of a long load.
+Overhead: one run of the generator per rate, about six rates per search. Limits: rates are tried
+in the order of the search, not at random. A drive recovers at a low rate, so set a longer `settle`
+to see the effect of a long load.
 """
 
 from collections.abc import Iterator, Sequence

@@ -47,7 +47,10 @@ LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confide
 def answer(
     sought: RateGoal, searched: Sequence[Searched], looked: Sequence[RateStep] = ()
 ) -> RateFound:
-    """Return the lowest rate over all finished searches; `looked`: rates of the first search."""
+    """Return the lowest rate over all finished searches, with all offered rates.
+
+    `looked` has the rates of the first search, which does not count.
+    """
     ended = [one for one in searched if one.ended]
     workload = sought.workload
     steps = [*looked, *(step for one in ended for step in one.steps)]
@@ -80,7 +83,11 @@ def answer(
 
 
 def as_lasted(sought: RateGoal, found: RateFound, lasted: Sequence[RateStep]) -> RateFound:
-    """Return the answer with its last rate offered, which replaces it if it is lower and lasted."""
+    """Return the answer with the runs of fio that tried whether its rate lasts.
+
+    `lasted` has the runs at the rate that was offered last. If this rate lasted and is lower than
+    the answer, it replaces the answer.
+    """
     rate = found.rate_iops
     broken = any(broke_down(sought, step) for step in lasted)
     if rate is not None and lasted and lasted[-1].asked_iops < rate and not broken:
@@ -133,7 +140,11 @@ def _step(step: RateStep) -> JudgedStep:
 
 
 def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
-    """Return the rates for `rate_at_slo`; failed ones, or those above `most_iops`, achieved 0."""
+    """Return the offered rates for `rate_at_slo`; a failed rate counts as 0 IOPS achieved.
+
+    A rate above `most_iops` fails, because the drive completes no more than that when requests
+    always wait.
+    """
     return [
         JudgedStep(
             step.offered_iops,
@@ -176,8 +187,9 @@ def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
 def _fails_soon(sought: RateGoal, found: RateFound, rate_iops: float) -> bool:
     """Tell whether the drive itself missed the limit at a rate little above the answer.
 
-    Latencies since sending are then above the limit too, so without waits this rate would also
-    fail.
+    Then even the latencies counted from when a request was sent are above the limit. While requests
+    wait for their client, the drive has fewer requests at once than were due, so without such waits
+    this rate would fail, too, and the answer would be below it.
     """
     failed = (
         step.offered_iops

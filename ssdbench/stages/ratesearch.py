@@ -1,8 +1,9 @@
 """Decide from the rates offered so far which rate comes next, and for how long; pure.
 
 A first search, which does not count, finds the approximate rate, how much the drive completes when
-requests always wait, and the time between stalls. Later searches begin at this rate, with windows
-that are long enough. If requests waited for a free client, a rate is offered from more clients.
+requests always wait, and the time between two stalls. The searches after the first begin at the
+approximate rate, with windows that are long enough. If requests waited for a free client, the rate
+is offered again from more clients.
 """
 
 import math
@@ -113,7 +114,10 @@ def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> 
 def _next_of_lasting(
     sought: RateGoal, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """Return the next offer of the rate found, or of a lower one if it broke; None at the end."""
+    """Return the next run of fio at the rate found; None if a rate lasted, or too many failed.
+
+    A rate that does not last is followed by a lower one.
+    """
     held = [one.held_iops for one in went if one.ended]
     if not sought.lasts_s or len(held) < sought.repeats or None in held:
         return None
@@ -152,8 +156,9 @@ def broke_down(sought: RateGoal, step: RateStep) -> bool:
 def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
     """Return the next run of fio at a constant load; None if all runs have ended.
 
-    After ten minutes with enough clients, `repeats` trials or more follow, until half an hour is
-    over; then further ones while waits grow or few requests are slower than the percentile.
+    First the load is offered until there are enough clients and ten minutes have passed. Trials
+    follow until half an hour is over, but no fewer than `repeats`; more trials follow while waits
+    still grow, or while few requests are slower than the percentile.
     """
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
@@ -210,7 +215,8 @@ def clients_for(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) ->
 def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
     """Return the number of clients to offer the last rate again; None if more would not help.
 
-    They do not help if few requests waited, the drive itself is too slow, or a backlog stayed.
+    More clients do not help if few requests waited, if the percentile from the sending time is
+    above the limit already, or if more clients did not complete more of a backlog.
     """
     if not done or not sought.clients_grow:
         return None
@@ -234,7 +240,7 @@ def waited(sought: RateGoal, step: RateStep) -> bool:
 
 
 def decided(steps: Sequence[RateStep]) -> list[RateStep]:
-    """Return the steps without each that the next step repeats with more clients."""
+    """Return the steps, except those whose rate was offered again from more clients."""
 
     def again(step: RateStep, after: RateStep) -> bool:
         same = (step.search, step.asked_iops) == (after.search, after.asked_iops)
@@ -283,7 +289,8 @@ def _course(
 def settled(steps: Sequence[RateStep]) -> list[RateStep]:
     """Return the steps that decide a search, without rates that are offered once more.
 
-    These kept the limit, but not its upper limit: the window had too few requests.
+    A rate is offered once more if the percentile kept the limit, but its upper limit did not.
+    The window then had too few requests, and otherwise the search would miss a good rate.
     """
     decide = []
     steps = decided(steps)
@@ -297,7 +304,10 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """Return a rate above all others, so that a backlog should grow; None after enough ones."""
+    """Return a rate at which a backlog should grow; None after enough such rates were tried.
+
+    The rate is above all rates so far, because a rate that was kept causes no backlog.
+    """
     failed = min((step.asked_iops for step in steps if not step.kept), default=math.inf)
     beyond = sum(step.asked_iops > GROWTH * failed * (1 - 1e-9) for step in steps)
     if math.isinf(failed) or beyond >= MOST_OVERLOADED:

@@ -124,7 +124,10 @@ def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
 
 
 def proven_later(point: Point, later: Sequence[Point]) -> bool:
-    """Tell whether a heavier load of the same kind comes later, which may prove this load, too."""
+    """Tell whether a heavier load of the same kind comes later, which proves this load, too.
+
+    If that load does not last, or moves fewer bytes, the point stays without a proof.
+    """
     own = kind(point)
     return any(kind(one) == own and _weight(one) > _weight(point) for one in later)
 
@@ -195,9 +198,10 @@ def next_extra_pass(
     planned: int,
     seed: int,
 ) -> list[PlannedRepeat]:
-    """Return one more repeat, shuffled, of every point that needs one, by point id.
+    """Return one more repeat of every point that needs one, shuffled.
 
-    If some points have one repeat more, an extra pass was interrupted and is finished first.
+    `repeats` holds the repeats of each point by its id. If some points have one repeat more than
+    others, an extra pass was interrupted, so it is finished first.
     """
     wanting = [
         point for point in points if extra_reasons(extra, repeats.get(point.id, ()), planned)

@@ -1,11 +1,13 @@
 """Send the requests of a trace at their own times to a filled, steady drive.
 
-Latencies count from when a request was due. Each replay is one run of fio; the first ones do not
-count, because the drive must get used to the trace. The input files for fio are made once
-(`ssdbench.generator.trace.clients`), as large as the trace, and removed at the end.
+The latency of a request counts from when it was due. Each replay is one run of fio. The first
+replays of a trace do not count, because the drive must first get used to the trace. The input files
+for fio are made once (`ssdbench.generator.trace.clients`); they are as large as the trace and are
+removed at the end.
 
 Limits: each client has one request in flight, requests are sent within 2 ms of their time (fio's
-clock), trims are not sent, and not every client of a long trace is logged (fio's memory).
+clock), and trims are not sent. Not every client of a long trace is logged, because fio keeps its
+log in memory.
 """
 
 import os

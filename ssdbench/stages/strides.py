@@ -138,7 +138,11 @@ def _reads_between(
 
 
 def _growth(latency: Floats) -> Floats:
-    """Return by how much each latency exceeds the last; 0 while the queue fills or empties."""
+    """Return by how much each latency exceeds the latency before it.
+
+    The result is 0 while the queue fills or empties: passes begin and end at the same places of
+    both regions, so changes there would look like a block.
+    """
     growth = np.diff(latency, prepend=latency[:1])
     growth[:EDGE] = growth[-EDGE:] = 0.0
     return growth

@@ -46,7 +46,10 @@ READ_BACK_SHARE = 0.05  # of the run's time: a fill is read back as a whole belo
 
 
 def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
-    """Make the stage that replays a trace. Raises UsageError if it cannot be sent here."""
+    """Make the stage that replays a trace.
+
+    Raises UsageError for a target that cannot have a replay, or a trace that cannot be sent.
+    """
     if planning.target.kind is TargetKind.FILE:
         raise UsageError(
             "a trace cannot be replayed on a regular file: the kernel does not count its requests",
@@ -267,7 +270,8 @@ def _probes(before: int, wanted: spec.Probes, planning: Planning) -> list[AnySta
 def host_wishes(profile: Profile, target: TargetInfo) -> Host:
     """Return the host settings of the profile, with the write cache that a standard asks for.
 
-    It is added only for profiles of PTS-style tests of one form that do not set it themselves.
+    The write cache is added only if all stages are PTS-style tests of one form, the profile does
+    not set it, and the drive has a cache in the other state.
     """
     wished = profile.host
     forms = {m.stage.form for m in profile.measure if isinstance(m.stage, spec.Pts)}

@@ -81,9 +81,10 @@ class Prepared:
 def replanned(
     whole: RunRequest, info: TargetInfo, hint: RateHint, limits: Limits, done: Prepared
 ) -> tuple[RunRequest, Budget] | None:
-    """Cut the whole profile again after the warm-up, by measured rates; None if nothing changes.
+    """Cut the whole profile anew after the warm-up; None if the run's own profile is still right.
 
-    Fills and warm-up stay; faster rates bring points back, slower ones cut more.
+    The fills and the warm-up stay as they were made. `hint` has the measured rates. With faster
+    rates than expected, points that had been left out come back; with slower rates more are cut.
     """
     made = {"precondition": done.profile.precondition, "steady": done.profile.steady}
     wishes = replace(whole, profile=whole.profile.model_copy(update=made))

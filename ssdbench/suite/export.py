@@ -1,6 +1,8 @@
 """Make job files for plain fio from a profile, with a README that names the losses.
 
-Settling and measurement have the shortest time of the profile; fio's ramp time replaces settling.
+During a run, ssdbench decides how long each point settles and is measured. In the job files,
+settling and measurement have the shortest time of the profile. The time to settle becomes fio's
+ramp time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,7 +68,8 @@ a real drive, replace `{NOWHERE}` by its name.
 def exported(wishes: RunRequest) -> Mapping[str, str]:
     """Return the text of each job file and of README.md by name, in the order of the run.
 
-    Raises the errors of `plan`, and UsageError if plain fio can run no stage of the profile.
+    Changes nothing. Raises the errors of `plan`, and UsageError if plain fio can run no stage of
+    the profile.
     """
     info = target_of(wishes)
     require_fit(wishes, info)

@@ -1,4 +1,8 @@
-"""Read the runs of a lot of drives from any host, and refuse altered ones and wrong mixes."""
+"""Read the runs of a lot of drives, and refuse runs that must not be merged.
+
+Files from other hosts are not trusted: they are read with all checks, and each result is compared
+with the hashes in its journal.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -206,7 +210,11 @@ def _require_drives(runs: Sequence[StoredRun]) -> None:
 
 
 def _unseeded(identity: str) -> str:
-    """Return the identity of a simulated drive without its seed, which decides no rate."""
+    """Return the identity of a simulated drive without its seed.
+
+    A seed decides when random events happen in a drive, but not how fast its flash is. So two
+    simulated drives that differ only in their seed count as one drive.
+    """
     return re.sub(r"(?<=,)seed=[0-9]+,|,seed=[0-9]+$", "", identity)
 
 

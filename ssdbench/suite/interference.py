@@ -1,7 +1,8 @@
 """Measure whether the drives of a host are slower while other drives also work.
 
-The trial only reads: no wear, no fill. Small random reads load the CPUs most, large sequential ones
-the buses. An empty drive answers faster than in the run, so the trial loads the host more.
+The trial only reads, so it causes no wear and needs no fill. Small random reads load the CPUs most,
+and large sequential reads load the buses most. An empty drive answers faster than in the run, so
+the trial loads the host more than the run does.
 """
 
 import json
@@ -115,7 +116,10 @@ def rounds(
     directory: Path,
     rate: Callable[[str, Workload, Path, int], float],
 ) -> Tried:
-    """Measure all rounds; `workloads` by name and drive, of which `rate` measures one."""
+    """Measure all rounds of the trial.
+
+    `workloads` has the workload for each name and drive. The function `rate` measures one drive.
+    """
     chance = Random("side by side")
     seen: list[Turn] = []
     losses: list[Loss] = []

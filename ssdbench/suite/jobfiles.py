@@ -150,9 +150,10 @@ def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[t
 
 
 def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
-    """Return the phases of a job file, or the one phase of a mix, each checked by this host's fio.
+    """Return the phases of a job file, or the one phase of a mix.
 
-    Raises UsageError with the line that is refused.
+    The fio of this host, if it is installed, checks each phase, and the job file as the user wrote
+    it. Raises UsageError with the line that is refused.
     """
     room = Room(
         length_bytes=planning.level_bytes,
@@ -202,7 +203,10 @@ def _require_countable(phase: Phase, target: TargetInfo) -> None:
 
 
 def _require_accepted_by_fio(sections: Sequence[Section], name: str) -> None:
-    """Raise UsageError if fio refuses these jobs; it gets only options that were allowed."""
+    """Raise UsageError if fio would not run these jobs, also because of an option that is left out.
+
+    fio gets only options that were read and allowed, and no other text of the job file.
+    """
     lines = [line for section in sections for line in (f"[{section.name}]", *section.options)]
     if error := complaint("".join(f"{line}\n" for line in lines)):
         options = [line for line in lines if isinstance(line, Option)]

@@ -109,7 +109,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
 
 
 def question(asked_for: RunRequest) -> Question | None:
-    """Return the question of the plan and the gaps in its answer; None without a demand."""
+    """Return the question of the plan and what is missing for an answer; None without a demand."""
     profile = asked_for.profile
     wanted = profile.plan
     if wanted.load_iops is None:

@@ -227,7 +227,10 @@ def _short(size_bytes: int) -> str:
 
 
 def _used_percent(workload: Workload, planning: Planning) -> float | None:
-    """Return the percent of the drive that jobs use; None for the whole filled part."""
+    """Return the percent of the drive that jobs use; None for the whole filled part.
+
+    A last incomplete block of the drive does not count.
+    """
     unused = planning.level_bytes - workload.range.length_bytes
     if unused < max(workload.block_sizes):
         return None
@@ -334,7 +337,11 @@ def _returns_to(planning: Planning, points: Sequence[Point]) -> Workload | None:
 
 
 def counted_unit(planning: Planning) -> int:
-    """Return the mapping unit in bytes whose overwrites count as fills; 0 if none can be proven."""
+    """Return the mapping unit whose overwrites count as fills, in bytes.
+
+    The result is 0 if no unit is named, or if the warm-up cannot prove the unit because it writes
+    no parts of a unit.
+    """
     unit_bytes, _ = planning.unit
     if not unit_bytes or not planning.profile.needs_warm_up:
         return 0
@@ -354,10 +361,12 @@ def steady_workload(planning: Planning) -> Workload:
 
 
 def _plain_warm_up(planning: Planning) -> Workload:
-    """Return the warm-up workload without regard to the user's jobs: the profile's, or of the plan.
+    """Return the warm-up workload without regard to the user's jobs.
 
-    That is random writes with the writing block closest to 4 KiB, at its deepest queue, at least
-    the default: they age a drive fastest, and a smaller depth would not shorten the warm-up.
+    The warm-up workload is the profile's workload, or the heaviest writer of the plan: random
+    writes without reads, with the block of the writing points that is closest to 4 KiB, at their
+    deepest queue, but at least at the default depth. Such random writes age a drive fastest, and a
+    smaller depth would not shorten the warm-up.
     """
     wanted = planning.profile.steady.workload
     if not names_warm_up(planning.profile):
@@ -406,7 +415,8 @@ def _each(value: T | tuple[T, ...]) -> tuple[T, ...]:
 def hottest(planning: Planning) -> Workload | None:
     """Return the writing point of the sweeps that moves most bytes; None if that is the warm-up.
 
-    This is the largest block and, of equal blocks, the largest share of reads beside its writes.
+    The point that moves most bytes has the largest block and, of equal blocks, the largest share of
+    reads beside its writes.
     """
     warm = _plain_warm_up(planning)
     writers = [

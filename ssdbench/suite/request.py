@@ -35,9 +35,9 @@ class Planning:
 
     @property
     def unit(self) -> tuple[int, str]:
-        """Return the mapping unit in bytes and its source; 0 and "" if it is not known.
+        """Return the mapping unit in bytes and who names it; 0 and "" if it is not known.
 
-        The warm-up proves it by rates. The kernel calls the recommended unit
+        The warm-up proves the unit by rates. The kernel calls the unit that a drive recommends
         `minimum_io_size` (Documentation/ABI/stable/sysfs-block of Linux).
         """
         named = (

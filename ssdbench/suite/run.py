@@ -60,7 +60,8 @@ from ssdbench.tuning.plan import HostPlan
 def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     """Run a profile into a new run directory, and return the stored result.
 
-    Changes nothing if the target is refused. Raises SsdbenchError after storing what was measured.
+    Creates and changes nothing if the target is refused. Raises SsdbenchError, after storing all
+    measurements made before the error.
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
@@ -133,7 +134,11 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
 
 
 def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
-    """Tell whether a request is for this target, by the identity in its consent, or its name."""
+    """Tell whether a request is for the target with this name and identity.
+
+    The identity in the consent is compared, or else the identity of the target. If the target
+    cannot be found, its name is compared.
+    """
     if asked_for.consent.identity is not None:
         return asked_for.consent.identity.partition(CONTENT)[0] == identity
     try:
@@ -143,7 +148,10 @@ def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
 
 
 def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Manifest:
-    """Give the drive the LBA format of the profile; return the manifest with the changed drive."""
+    """Give the drive the LBA format of the profile, before the stages are made.
+
+    Returns the manifest with the changed drive, because its size and identity may change.
+    """
     was = kept.target.lba_format
     if profile.lba_format in (None, was) or was is None or not isinstance(session, ClaimedSession):
         return kept
@@ -246,7 +254,10 @@ def resume(
 
 
 def _generator(profile: Profile, info: TargetInfo) -> str:
-    """Return the load generator and its version. Raises HostLacks, UsageError if it fails."""
+    """Return the load generator with its version.
+
+    Raises HostLacks or UsageError if the generator does not work.
+    """
     fio = require_able(info)
     require_generator(profile.generator, info, profile.host.kernel_modules)
     require_engines(profile, info)
@@ -290,7 +301,11 @@ def replanning(
     info: TargetInfo,
     keep: Callable[[str, Budget], None],
 ) -> Order:
-    """Let a run with a budget cut its whole profile again after the warm-up, and `keep` the cut."""
+    """Let a run with a budget cut its whole profile again after the warm-up.
+
+    `running` is the profile that was cut before the start. `keep` stores the text of the new
+    profile and its budget, so that a resumed run goes on with them.
+    """
     before = order.budget
     if before is None:
         return order

@@ -38,7 +38,11 @@ from ssdbench.units import KIB, MIB, format_capacity, format_size
 
 
 def host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> Trial:
-    """Make the trial of one stage. Raises UsageError without a block device, and HostLacks."""
+    """Make the trial for one stage of the profile.
+
+    Raises UsageError for a target that is not a block device, HostLacks for a scheduler that this
+    kernel does not have.
+    """
     kernel = _required_device(planning.target, f"{name} compares settings of the host")
     here = _Here(planning.target, topology(kernel), planning.level_bytes)
     chosen = _chosen(wanted, here)
@@ -203,7 +207,10 @@ def _required_device(target: TargetInfo, why: str = "file systems need a block d
 def chosen(
     wanted: spec.FileSystems, target: TargetInfo
 ) -> tuple[tuple[FileSystem, ...], tuple[str, ...]]:
-    """Return the named file systems, or all that work, and a note on others. Raises HostLacks."""
+    """Return the named file systems, or all that work here, and a note on each unusable one.
+
+    Raises HostLacks if a named file system does not work here.
+    """
     least = min(wanted.parts_percent) / 100 * target.size_bytes
     names = [name.value for name in wanted.types] or list(FILE_SYSTEMS)
     lacking = {name: _lacking(FILE_SYSTEMS[name], least) for name in names}
@@ -360,7 +367,8 @@ def application_trials(
 ) -> list[AnyStage]:
     """Make the stages of a trial with programs: a fill and the trial.
 
-    Raises HostLacks for missing programs or file systems, UsageError for a wrong or small target.
+    Raises HostLacks for a program or file system that is missing, UsageError for a target that is
+    not a block device or is too small.
     """
     kernel = _required_device(planning.target)
     system = required(wanted.type, planning.target)
@@ -390,7 +398,10 @@ def application_trials(
 
 
 def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
-    """Return the named or all installed programs, with notes. Raises HostLacks for missing ones."""
+    """Return the named programs, or all installed programs, with notes on missing programs.
+
+    Raises HostLacks with a sentence about each named program that is missing.
+    """
     names = wanted.programs or tuple(spec.ProgramName)
     programs = tuple(PROGRAMS[name.value] for name in names)
     lacking = {program.name: said for program in programs if (said := _program_lacking(program))}

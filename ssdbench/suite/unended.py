@@ -1,7 +1,8 @@
 """Make a result from the directory of a run that was killed, crashed, or is still running.
 
-Nothing is measured: finished stages have a stored result, and an unfinished stage concludes from
-its finished units. Such a result gives no number to plan on.
+Nothing is measured, and the target is not needed: finished stages have a stored result, and an
+unfinished stage concludes from its finished units. The result of such a run gives no number that a
+plan can use.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ KILLED = "it ended in mid-run without a message: a kill, a crash or a power cut"
 def unended(directory: Path, *, why: str = KILLED) -> RunResult:
     """Return the result of an unfinished run, from the files in its directory.
 
-    `why`: a clause on its end. Raises UsageError if manifest, profile or journal cannot be read.
+    `why` is a clause on why the run ended. Raises UsageError if manifest, profile or journal cannot
+    be read.
     """
     store = RunStore.open(directory)
     kept = load(directory / rundirectory.MANIFEST, Manifest)

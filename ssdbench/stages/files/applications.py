@@ -1,7 +1,8 @@
 """Run application programs on a file system on the drive, and fio jobs that are like them.
 
-Figures 24 to 27 of Dunn (2009): each program runs under one scheduler after another, in shuffled
-passes. Programs use the page cache, so both the bytes that they count and the drive's are stored.
+Figures 24 to 27 of Dunn (2009): each program runs under one scheduler after another, in several
+shuffled passes. The programs use the page cache as in real use, so the bytes that they count and
+the bytes that reach the drive differ; both are stored.
 """
 
 import time
@@ -182,7 +183,10 @@ class ApplicationTrial(FileTrial):
 def _served(
     program: Program, work: Path, logs: Path, scale: Scale, cpus: Sequence[int]
 ) -> Iterator[str]:
-    """Run the database server of a program during a `with` block; yield its socket's directory."""
+    """Run the database server of a program during a `with` block; yield its socket's directory.
+
+    The directory is in the settings journal, so `restore` removes it after a crash.
+    """
     if not program.is_served:
         yield ""
         return
@@ -215,7 +219,10 @@ def _ended(
     longest_s: float,
     meanwhile: HostCostWatch | None = None,
 ) -> tuple[str, float]:
-    """Run a program to its end; return output and seconds. Raises CommandFailed, RunMustEnd."""
+    """Run a program to its end; return its output and the seconds that it took.
+
+    Raises CommandFailed with the program's output if it fails, RunMustEnd if the run must end.
+    """
     directory, watch = context.directory(), ProgramWatch(context)
     write_whole(directory / "command", " ".join(argv).encode() + b"\n")
     began = time.monotonic()

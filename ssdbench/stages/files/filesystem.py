@@ -1,8 +1,9 @@
 """Measure one file system on the drive, with several numbers of threads, fresh and aged.
 
 Figures 13 and 14 of Seppanen et al. (2010). The whole drive is filled again before, because free
-space would make it faster. If the partition is smaller than the drive, the rest was discarded and
-serves as spare area.
+space on it would make it faster. The partition is known only to the kernel; no partition table is
+written. If the partition is smaller than the drive, the rest of the drive was discarded and serves
+as spare area.
 """
 
 from collections.abc import Iterator, Sequence
@@ -137,7 +138,10 @@ def _named(count: int, word: str) -> str:
 
 
 def _age(turn: int, context: Context) -> Step | None:
-    """Fill the free space with small files, and delete every second one (aging: Heger 2011)."""
+    """Fill the free space with small files, then delete every second file.
+
+    Later files then get scattered free space (Heger 2011 asks benchmarks to age a file system).
+    """
     room = int(free_bytes(where(context)) * AGE_SHARE)
     mean = max(64 * KIB, room // AGE_FILES)
     place = where(context) / f"round-{turn}"

@@ -1,7 +1,8 @@
 """Make a file system on the drive, mount it for one stage, and write files on it.
 
-During the stage the drive is not claimed. The partition is known only to the kernel; `restore`
-removes it and the mount after a crash. A resumed run mounts it again, if nothing else wrote to it.
+During the stage the drive is not claimed. The partition begins and ends on whole MiB and is known
+only to the kernel. `restore` removes partition and mount after a crash. A resumed run mounts the
+file system again, if nothing else wrote to the drive.
 """
 
 from collections.abc import Iterator
@@ -55,9 +56,10 @@ class Place:
 
 @contextmanager
 def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
-    """Mount the file system that finished units left, or a new one; note if there is no partition.
+    """Mount the file system that finished units left, or a new one, during a `with` block.
 
-    Raises UsageError for a target that is not a block device, HostLacks if mkfs or mount fails.
+    If the device cannot have partitions, a note says so. Raises UsageError for a target that is not
+    a block device, HostLacks if mkfs or mount fails.
     """
     if not isinstance(context.session, ClaimedSession):
         raise UsageError(
@@ -104,7 +106,10 @@ def where(context: Context) -> Path:
 def write_files(
     context: Context, options: Options, *, size_bytes: int | None = None, files: int = 1
 ) -> bool:
-    """Write `files` files of `size_bytes` each in order, and flush; False if the run must end."""
+    """Write files once, from start to end, and flush them to the drive.
+
+    `size_bytes` is the size of each file, if all have one size. Returns False if the run must end.
+    """
     block = LAY_BLOCK_BYTES if size_bytes is None else gcd(size_bytes, LAY_BLOCK_BYTES)
     sized: Options = {} if size_bytes is None else {"size": size_bytes}
     seed = derived_seed(context.seed, context.store.name, context.unit.name)

@@ -1,10 +1,11 @@
 """Define the application programs of Dunn (2009) and fio jobs that are like them; pure.
 
-Postmark (Katcher 1997) acts like a mail server, dbench (Tridgell) like clients of a file server,
-sysbench's file test like the pages of a database, and its OLTP test runs a database (Kopytov). The
-fio jobs have the program's mix of operations: dbench's as in its load file (client.txt: 76 % reads,
-a flush for every seven writes), OLTP's the share of its statements (14 of 18 are select), else the
-defaults.
+Postmark (Katcher 1997) acts like a mail server with small files, dbench (Tridgell) like the clients
+of a file server, sysbench's file test like the pages of a database, and its OLTP test runs a whole
+database (Kopytov). Each program counts its own kind of operations. The fio jobs have the program's
+mix of operations: for dbench as counted in its load file (client.txt: 76 % reads, a flush for every
+seven writes), for sysbench and Postmark their defaults, for OLTP the share of its statements (14 of
+18 are select).
 """
 
 import re

@@ -1,8 +1,9 @@
 """Compare variants on files of a new file system on the drive, instead of on the drive itself.
 
-The files are written once, before all cells. After a crash the file system is mounted again; if
-that fails, it is made and measured again. Figures 6 to 13 of Dunn (2009), Iozone's surfaces and the
-random workload in figure 3 of Yu et al. (2012) were measured like this.
+The files are written once, before all cells, so that all cells find the same files. After a crash
+the file system is mounted again; if that fails, it is made again and all its units are measured
+again. Figures 6 to 13 of Dunn (2009) were measured like this, as were Iozone's surfaces and the
+random workload in figure 3 of Yu et al. (2012).
 """
 
 from abc import ABC, abstractmethod

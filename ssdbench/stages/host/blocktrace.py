@@ -1,7 +1,8 @@
 """Record the kernel's block tracepoints of one drive while fio runs.
 
-Each event costs 1 to 2 microseconds of CPU time, so compare rates only between traced runs. Limits:
-a bio that the kernel splits is not followed; the time before the block layer is not seen.
+Each event of a request takes 1 to 2 microseconds of CPU time, so compare rates only between traced
+runs of fio. Limits: a bio that the kernel splits is not followed, and the time before a request
+reaches the block layer is not seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,7 +61,10 @@ class BlockTrace:
 
     @contextmanager
     def running(self, lease: str) -> Iterator[None]:
-        """Use the kernel's tracer in a `with` block. Raises HostLacks if it is absent or in use."""
+        """Use the kernel's tracer during a `with` block; `restore` frees it after a crash.
+
+        Raises HostLacks if this kernel has no tracefs or another program uses the tracer.
+        """
         sysfs = Sysfs()
         if not tracefs.offered(sysfs):
             raise HostLacks(

@@ -1,8 +1,9 @@
 """Compare short workloads under one variant of the host after another.
 
-A variant is a set of host settings or fio options; a cell is one short run of fio: one workload
-under one variant. Cells are repeated in several passes of random order, so that a slow change of
-drive or host affects all variants alike. A trial publishes medians, but no number to plan on.
+A variant is a set of host settings or fio options. A cell is one short run of fio: one workload
+under one variant. All cells are repeated in several passes; each pass has another random order, so
+that a slow change of drive or host affects all variants alike. Settings are stored in the settings
+journal first, and restored after the cell. A trial publishes medians, but no number to plan on.
 """
 
 import csv

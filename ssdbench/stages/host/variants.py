@@ -114,7 +114,10 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
 
 
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
-    """Return variants of the host: unchanged, slower CPUs, with and without disk entropy."""
+    """Return variants of the host: unchanged, slower CPUs, with and without disk entropy.
+
+    Slower CPUs show how the same drive does with less computing power.
+    """
     variants, notes = [Variant("as it is")], []
     if host.policies and len(host.frequencies_khz) > 1:
         steps = host.frequencies_khz
@@ -142,7 +145,11 @@ def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> 
 def engine_variants(
     engines: Collection[str], hit_bytes: int, *, polls: bool = False
 ) -> list[Variant]:
-    """Return one variant for each way to submit I/O that fio supports; `hit_bytes` are re-read."""
+    """Return one variant for each way to submit I/O that this fio supports.
+
+    `hit_bytes` is the size of the part that is read repeatedly, for hits in the page cache. `polls`
+    says whether the drive has poll queues.
+    """
     batch: Options = {"iodepth_batch_submit": 8, "iodepth_batch_complete_min": 4}
     tried: list[tuple[str, dict[str, str | int]]] = [
         ("psync threads", {"ioengine": "psync", "numjobs": 8, "iodepth": 1}),
@@ -208,7 +215,11 @@ _COALESCED = (("off", 0x0000), ("4 or 100 us", 0x0103), ("16 or 200 us", 0x020F)
 def interrupt_variants(
     host: Topology, drive: str, *, submitters: Sequence[int] = (), coalescing: bool = False
 ) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
-    """Return variants of interrupt places, rq_affinity and coalescing; note missing ones."""
+    """Return variants for the place of interrupts, for rq_affinity and for coalescing, with notes.
+
+    `submitters` are the CPUs that send I/O; if it is empty, the first CPU sends I/O. `coalescing`
+    says whether the drive can coalesce interrupts. The notes name the variants that are missing.
+    """
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
     variants = [Variant(f"as it is, from CPUs {cpu_text(cpus)}", cpus=cpus)]

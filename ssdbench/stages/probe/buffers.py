@@ -70,7 +70,8 @@ BURSTS_BYTES = len(BUFFER_BLOCKS) * len(RESTS_S) * BURST_BYTES  # of all bursts,
 class WriteBuffer:
     """Find the write buffer: the bytes of a burst after which the latency rises.
 
-    The drive must collect garbage meanwhile; else flash may be faster than the link and hide it.
+    The drive must collect garbage during the bursts; otherwise flash may be faster than the link,
+    and the buffer never gets full.
     """
 
     name = "write-buffer"
@@ -133,7 +134,8 @@ MEDIAN = 0.5
 class Flushes:
     """Find whether a flush waits for flash: flush after every 1, 4, 16 and 64 writes.
 
-    If flash is as fast as the writes, a flush waits for nothing; so a second try collects garbage.
+    If flash is as fast as the writes, a flush has nothing to wait for. For this reason the
+    measurement is repeated while the drive collects garbage.
     """
 
     name = "flush"

@@ -106,9 +106,12 @@ CHUNK_WRAPS = 4  # least number of strides in the span
 
 
 class ReadChunk:
-    """Find the read chunk, the data in order on one die (Chen, HPCA 2011; Queenie, SYSTOR 2022 F1).
+    """Find the read chunk, the data that lie in order on one die, with two reads in parallel.
 
-    Two parallel reads wait for the same die; from a stride of half a chunk on, none waits.
+    Two reads at a small stride wait for the same die. From a stride of half the chunk on they do
+    not wait: of two reads on one die, the second then runs together with the next read, which is on
+    the next die.
+    Source: reads across the boundary of a chunk, Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
     """
 
     name = "read-chunk"

@@ -48,7 +48,7 @@ class RemapUnit:
     title = "Remap unit from the cost of writes that are not aligned"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the sum of the bytes of one fill of the span and of the random writes."""
+        """Return the bytes of one fill of the span and of the random writes together."""
         usual = (4 * len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
         return _remap_span(size_bytes) + usual + REMAP_AGAIN_BYTES
 
@@ -105,7 +105,11 @@ def _in_order(bench: Bench, span: int) -> float:
 
 
 def _shifted(bench: Bench, block: int, span: int, left: int) -> tuple[Shifted, int]:
-    """Measure shifted and aligned writes until the rates decide; return rates and bytes left."""
+    """Measure writes of one size, shifted and aligned, with ever more bytes until the rates decide.
+
+    At most `left` bytes are written beyond the first measurement. Returns the rates, and the bytes
+    that are left.
+    """
     offsets = (0, block // 2, 0, block // 2)  # the first one fills the buffer
     total = REMAP_EACH_BYTES
     while True:
@@ -137,7 +141,8 @@ SPARE_SLOWED, SPARE_AFTER = 2.0, 10  # ends after so many parts that took so man
 class Spare:
     """Find the over-provisioning: write at random to the whole drive, then to smaller spans.
 
-    The bytes taken at full speed show the spare area; the gain from trimmed space confirms it.
+    The bytes that the drive takes at full speed show its spare area. Everything outside the span is
+    trimmed at each smaller span; the gain from this known additional space confirms the result.
     """
 
     name = "spare"
@@ -279,7 +284,11 @@ class Trim:
 
 
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:
-    """Write `share` times the `kept` bytes at random over them; return bytes per second."""
+    """Write at random to the part of the drive that is not trimmed; return bytes per second.
+
+    `kept` is the size of this part in bytes. `share` says how much to write, as a multiple of the
+    size of this part.
+    """
     total = max(TRIM_BLOCK_BYTES, round(kept * share))
     done = bench.rate(Pattern.RANDOM, TRIM_BLOCK_BYTES, 0, TRIM_DEPTH, kept, total)
     return done.bytes / max(done.runtime_s, 1e-9)

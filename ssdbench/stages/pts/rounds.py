@@ -1,9 +1,12 @@
 """Run PTS-style tests in rounds, until the results of five rounds are alike.
 
-A round measures all cells, one workload for one minute each, in the order of the standard. Each
-tracking variable (a metric of one cell) is judged over the last five rounds. The test ends when all
-are steady, or as "steady state not reached" after 25 rounds. A resumed test keeps its finished
-rounds; its next round does not count, because the drive may have recovered.
+A cell is one workload for one minute. A round measures all cells in the order of the standard.
+After each round, each tracking variable (a metric of one cell) is judged over the last five rounds.
+The test ends when all variables are steady, or as "steady state not reached" after 25 rounds. A
+resumed test keeps its finished rounds. The next round of a resumed test does not count, because
+the drive may have recovered.
+
+Overhead: each cell is one run of the generator.
 """
 
 from collections.abc import Iterator, Sequence
@@ -213,7 +216,10 @@ def _mean(cells: Sequence[PtsCell]) -> PtsCell:
 
 
 def _latency(cells: Sequence[PtsCell]) -> PtsLatency | None:
-    """Return mean, extremes and, if known, p99.999 over rounds; None without latencies."""
+    """Return mean and extremes over rounds; None if no round has a latency.
+
+    The percentile p99.999 is computed over all I/Os together, if enough I/Os are slower.
+    """
     seen = [cell.latency for cell in cells if cell.latency is not None]
     if not seen:
         return None

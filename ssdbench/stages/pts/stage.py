@@ -1,7 +1,8 @@
 """Provide the stage that all PTS-style tests share: preparation, rounds or phases, final cells.
 
-A test that begins again also purges and fills again. A test publishes means and no bounds, because
-the standard's steady-state rule is too optimistic in a third of cases (`nox -s judge-the-judges`).
+The preparation is part of the test, so that a test that begins again also purges and fills the
+drive again. A test publishes means and no bounds, because the steady-state rule of the standard is
+too optimistic in a third of cases (`nox -s judge-the-judges`).
 """
 
 import math
@@ -150,7 +151,10 @@ class PtsStage(PlainStage, ABC):
 
     @abstractmethod
     def where(self, found: Pts) -> str:
-        """Return where the test was steady, such as "in rounds 1 to 5", or how much was judged."""
+        """Return where the steady state was found, such as "in rounds 1 to 5".
+
+        Without a steady state, the text says how many rounds or samples were judged.
+        """
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan the shortest and longest time of all parts, and bytes by the likely rates."""
@@ -298,7 +302,10 @@ def wanted_cache(form: PtsForm) -> bool:
 def cache_finding(
     target: TargetInfo, form: PtsForm, settings: Sequence[Mapping[str, str]] = ()
 ) -> Iterator[Finding]:
-    """Return a finding if drive and `settings` do not set the write cache as the form asks."""
+    """Return a finding if the write cache is not set as the form of the test asks.
+
+    `settings` are the settings that the run has changed.
+    """
     present, enabled = cache_enabled(target, settings)
     if present and enabled is not None and enabled != wanted_cache(form):
         yield WriteCacheOfForm(enabled, form).finding()

@@ -156,7 +156,10 @@ class Setting:
         finale: tuple[Cell, ...] = (),
         warm_up: Phase | None = None,
     ) -> Rounds:
-        """Make a test of rounds. Raises UsageError if the drive cannot do a cell that it tracks."""
+        """Make a test of rounds, without the cells that this drive cannot do.
+
+        Raises UsageError if the drive cannot do a cell that the test tracks.
+        """
         kept: list[Cell] = []
         skipped: list[Cell] = []
         for cell in cells:
@@ -275,7 +278,11 @@ def _matrix(name: str, test: PtsTest, setting: Setting, base: Workload) -> Round
 
 
 def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """Test a purged drive under writes, per workload, for four fills, a day, or until steady."""
+    """Test a purged drive under writes: for four drive fills, a day, or until it is steady.
+
+    The result is one test for each workload. Raises UsageError if no workload fits the size of the
+    drive's blocks.
+    """
     phases = {kind: _saturating(kind, setting) for kind in setting.saturation}
     skipped = [setting.not_applicable(p) for p in phases.values() if not setting.fits(p)]
     found = [_saturated(name, k, p, setting) for k, p in phases.items() if setting.fits(p)]

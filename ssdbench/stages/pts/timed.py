@@ -1,7 +1,10 @@
 """Run PTS-style tests over time: write saturation, host idle, cross-stimulus.
 
-A phase is one workload without a break, measured in samples of a minute; a sample's latencies may
-be shifted by a second (the generator's intervals). A resumed test begins again with its purge.
+A phase is one workload without a break, measured in samples of a minute. The latencies of a sample
+may be shifted by a second, because they come from the generator's intervals. A resumed test begins
+again with its purge, because it measures the history of the drive.
+
+Overhead: each phase is one run of the generator.
 """
 
 import math

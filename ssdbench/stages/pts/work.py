@@ -62,7 +62,10 @@ class Phase:
     sample_s: float = MINUTE_S
 
     def active_s(self, from_s: float, to_s: float) -> float:
-        """Return the planned seconds with requests; fio's first burst lasts a whole cycle."""
+        """Return the planned seconds with requests between two times of the phase.
+
+        The first burst of fio lasts a whole cycle (fio 3.33).
+        """
         burst = self.workload.burst_us
         cycle = burst + self.workload.thinktime_us
         if not burst:
@@ -107,7 +110,10 @@ Measure = Callable[[Context], PtsRecord | None]  # measures a unit of a test
 def measured_cell(
     context: Context, cell: Cell, scale: float, *, part: str = "", bins: bool = False
 ) -> PtsCell | None:
-    """Measure a cell, with its histogram if `bins`; None if the run must end."""
+    """Measure a cell; None if the run must end.
+
+    With `bins` the result has the histogram of latencies too, so that rounds can be merged.
+    """
     context.unit.cut_short = context.unit.cut_short or context.must_end(
         ahead_bytes=LEAST_AHEAD_BYTES
     )
@@ -220,7 +226,10 @@ class _Samples:
         return True
 
     def filled(self) -> float:
-        """Return the finished share of the drive fills that end the phase; 0 if no fill ends it."""
+        """Return the finished share (0 to 1) of the drive fills after which the phase ends.
+
+        The result is 0 if no number of drive fills ends the phase.
+        """
         fills = self._phase.fills
         return self.written / (fills * self._size_bytes) if fills else 0.0
 
