@@ -102,9 +102,10 @@ class Lost(SsdbenchError):
 
 
 def is_over(directory: Path) -> bool:
-    """Return whether a run needs no more work: it finished, or reached its --max-time or writes.
+    """Return whether a run needs no more work: it finished, or reached a limit that was given.
 
-    A run that was killed, stopped, or ended by an error is not over, and is continued.
+    The limits are --max-time and --max-writes. A run that was killed, stopped, or ended by an error
+    is not over, and is continued.
     """
     from ssdbench.engine.journal import is_unended
     from ssdbench.report.read import StoredRun

@@ -114,8 +114,8 @@ def resume(
 ) -> Ended:
     """Continue a run and write its report. Raises SsdbenchError.
 
-    `kept` is the manifest of the run if it was read and checked before; `repeated`: see
-    `ssdbench.suite.run.resume`.
+    `kept` is the manifest of the run if it was read and checked before; `repeated`:
+    see `ssdbench.suite.run.resume`.
     """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)
@@ -129,10 +129,10 @@ def resume(
 
 
 def finished(directory: Path) -> Ended | None:
-    """Return how a finished run ended; None if some work remains. Only reads.
+    """Return how a finished run ended; None if some work remains.
 
     Work remains if the run was killed, stopped, ended by a limit or by an error, or if its report
-    is missing. Raises SsdbenchError for a directory that is not a run directory.
+    is missing. The function only reads. Raises SsdbenchError for a directory without a run.
     """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)

@@ -37,8 +37,8 @@ def read_profile(name: str) -> "tuple[Profile, str]":
 def find_profile(name: str) -> Path:
     """Return the path of a profile. `name` is a path, or the name of an installed profile.
 
-    A file with this name in the current directory is used before an installed profile; a directory
-    with this name is not.
+    A file with this name in the current directory is used before an installed profile, but a
+    directory with this name is ignored.
     """
     path = Path(name)
     if (path.exists() and not path.is_dir()) or os.sep in name or path.suffix in _SUFFIXES:

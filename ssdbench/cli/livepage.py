@@ -29,7 +29,7 @@ COST_TIMES = 2000  # at least this many times the CPU time of a part, until it i
 def ask(directory: Path) -> None:
     """Make the page of a run, which the process of the run then writes, and tell its path.
 
-    If the file cannot be made, tells why and changes nothing.
+    If the file cannot be made, the function tells why and changes nothing.
     """
     path = directory / LIVE
     try:

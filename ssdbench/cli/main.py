@@ -181,9 +181,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _occupy_closed() -> None:
     """Open stdin, stdout and stderr if the caller closed them (`>&-`, some daemons).
 
-    Without an open stdin, the next file that is opened, perhaps the drive, would get the number of
-    stdout and all messages. A closed stdout becomes a pipe without a reader, so the exit code is
-    141.
+    Without an open stdin, the next file that is opened, perhaps the drive, would get the number
+    of stdout and all messages. A closed stdout becomes a pipe without a reader, so the exit code
+    is 141.
     """
     for descriptor in (0, 1, 2):
         try:

@@ -8,9 +8,9 @@ A running workload is an iterator of one-second samples that the judge may stop:
                 running.stop()
     outcome = running.outcome()
 
-On a real drive the samples come from the kernel's counters while one long job runs. On a simulated
-drive the samples come from the drive's own clock, which advances only when the next sample is
-requested.
+On a real drive the samples come from the kernel's counters while one long job runs. On a
+simulated drive the samples come from the drive's own clock, which advances only when the next
+sample is requested.
 """
 
 from collections.abc import Iterator, Sequence

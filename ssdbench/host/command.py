@@ -184,8 +184,8 @@ def _handed(descriptor: int, rest: memoryview) -> memoryview:
 def ending_together(over: Event, at_work: Collection[str]) -> Iterator[None]:
     """End the threads `at_work` and the programs that they wait for, if a block is interrupted.
 
-    `over` tells the threads to begin nothing new; each removes its name from `at_work` when it
-    ends.
+    `over` tells the threads to begin nothing new; each removes its name from `at_work` when
+    it ends.
     """
     try:
         yield
@@ -330,10 +330,11 @@ def _said(path: Path | None) -> Iterator[int]:
 
 
 def foreground(argv: Sequence[str]) -> int:
-    """Run a program at the terminal instead of us; return its status (negative: signal).
+    """Run a program at the terminal instead of us, and return its status.
 
-    The program shares our stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. Only the
-    main thread may call this function. Raises HostLacks when the program is not installed.
+    A negative status is the number of the signal that ended the program. The program shares our
+    stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. Only the main thread may call
+    this function. Raises HostLacks when the program is not installed.
     """
     try:
         process = subprocess.Popen(list(argv), env=_environment(None))

@@ -205,8 +205,8 @@ class Mapping:
 class Extents:
     """The mappings of all devices of a host, each as it was when first read.
 
-    `twins` returns the other paths to the same drive. Raises OSError when the kernel does not
-    answer.
+    `twins` returns the other paths to the same drive. Raises OSError when the kernel does
+    not answer.
     """
 
     def __init__(

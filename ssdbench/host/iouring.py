@@ -63,9 +63,9 @@ def takes_commands() -> bool:
 class Rings:
     """Count the requests that have ended in all rings of a process, from the kernel's counters.
 
-    The kernel shows the tail of each completion queue (/proc/PID/fdinfo, since Linux 5.16), but not
-    while the ring is being filled; then it is read again. Closed rings keep their last count in the
-    sum.
+    The kernel shows the tail of each completion queue (/proc/PID/fdinfo, since Linux 5.16), but
+    not while the ring is being filled; then it is read again. Closed rings keep their last count
+    in the sum.
     """
 
     def __init__(self, pid: int, root: Path = ROOT) -> None:

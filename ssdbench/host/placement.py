@@ -1,8 +1,8 @@
 """Keep this process on some CPUs and memory nodes, and all CPUs out of deep idle states.
 
-Programs that are started within such a block inherit its CPUs and memory policy. The kernel drops
-the idle limit when its file is closed, so a killed process leaves none behind
-(Documentation/power/pm_qos_interface.rst).
+Programs that are started within such a block inherit its CPUs and memory policy. The
+kernel drops the idle limit when its file is closed, so a killed process leaves none
+behind (Documentation/power/pm_qos_interface.rst).
 """
 
 import ctypes

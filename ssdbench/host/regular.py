@@ -4,8 +4,8 @@ During a run the mark names the run. At its end the mark stores inode, size, tim
 hash of samples. So a file that was copied over, formatted, mounted or replaced since then does not
 count as ours.
 
-Log files of runs are also compressed here: fio's histogram logs are mostly zeros and shrink to a
-fiftieth.
+Log files of runs are also compressed here: fio's histogram logs are mostly zeros and shrink to
+a fiftieth.
 """
 
 import ctypes

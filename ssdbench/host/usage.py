@@ -233,8 +233,8 @@ class BlockUsage:
     def lower(self) -> list[str]:
         """Return the kernel names of all devices below the device, down to the drives.
 
-        Other volumes on the same drive also use these devices. For a partition, the whole disk is
-        included.
+        Other volumes on the same drive also use these devices. For a partition, the whole disk
+        is included.
         """
         return sorted(self._below[0] - {self._name, *self._twins})
 

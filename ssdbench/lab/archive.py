@@ -81,7 +81,7 @@ class Package:
 
 
 def archive_address(sources: Sequence[str]) -> str | None:
-    """Find the address of an archive with the suite `bookworm` in apt source files; or None.
+    """Return the address of an archive with the suite `bookworm` in apt source files, or None.
 
     `sources` are the texts of the files, in the deb822 form or the one-line form.
     """

@@ -126,8 +126,8 @@ def consent(disks: Sequence[Disk]) -> str:
 def parse_all(texts: Sequence[str], *, in_memory: bool = False) -> list[DiskRequest]:
     """Parse all --disk options; the default is one simulated NVMe drive.
 
-    A guest with all programs in memory has no default disk: the host decides when requests of a
-    disk complete, so two runs would not agree to the last digit.
+    A guest with all programs in memory (`in_memory`) has no default disk, because the host decides
+    when requests of a disk complete, so two runs would not agree to the last digit.
     """
     default = [] if in_memory else [DEFAULT]
     return [parse(text, index) for index, text in enumerate(texts or default)]

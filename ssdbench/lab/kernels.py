@@ -153,7 +153,7 @@ def payload(image: bytes) -> bytes:
 
 
 def unpack_image(kernel: Kernel) -> None:
-    """Unpack the kernel image once; otherwise an emulated CPU needs about 4 s for it at each boot.
+    """Unpack the kernel image once, because an emulated CPU needs about 4 s to do so at each boot.
 
     Guests boot the packed image if this host cannot unpack it (no zstd, another format), or if the
     unpacked kernel cannot be booted.

@@ -61,7 +61,7 @@ def make_answer_disk(path: Path) -> None:
 
 
 def unpack(disk: Path, into: Path) -> None:
-    """Copy the output files from the guest's disk into a directory, as many as it wrote.
+    """Copy all output files that the guest wrote from its disk into a directory.
 
     Only files in ANSWERS are copied, so that a guest cannot write other files on the host.
     """

@@ -149,8 +149,8 @@ class Lab:
 
         In nested virtual machines, /dev/kvm may open although no guest boots, so a boot is tried.
         "yes" is stored until the host reboots, "no" for an hour, because the host may have been
-        slow. "no" is stored only after a guest has booted without KVM, which shows that KVM was the
-        cause.
+        slow. "no" is stored only after a guest has booted without KVM, which shows that KVM was
+        the cause.
         """
         if not KVM.exists():
             return False

@@ -112,8 +112,8 @@ def temperature(values: Mapping[int, int]) -> int | None:
     """Return degrees Celsius from the attributes that most drives use, or None.
 
     The low byte is the newest reading; some drives keep extremes above it. Attribute 190 is the
-    airflow temperature, which is the only temperature of many drives. A value of 0 marks an unused
-    attribute.
+    airflow temperature, which is the only temperature of many drives. A value of 0 marks an
+    unused attribute.
     """
     found = (values[number] & 0xFF for number in (194, 190) if number in values)
     return next((c for c in found if c and c < 128 and sensors.celsius(c) is not None), None)

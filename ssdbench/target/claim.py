@@ -94,9 +94,9 @@ class Claim:
         Everything that the step mounts or builds must be gone at its end. The lock of a file is
         kept; a simulated drive is not locked.
 
-        Raises TargetRefused or DeviceLost: before the step when another program uses the target,
-        and after it when the target was taken or replaced. An error of the step itself is raised
-        first.
+        Raises TargetRefused or DeviceLost: before the step when another program uses the
+        target, and after it when the target was taken or replaced. An error of the step itself
+        is raised first.
         """
         if self.fd is None or self._info.kind is TargetKind.FILE:
             yield

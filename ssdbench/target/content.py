@@ -114,7 +114,7 @@ def places(info: TargetInfo) -> list[int]:
 def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
     """Read samples of a target's data, at its usual places and at the places in `also`.
 
-    Raises OSError, HostLacks.
+    Raises OSError and HostLacks.
     """
     node = Path(info.node)
     return Look(sampled(node, sorted({*places(info), *also})), tuple(signatures(node)))

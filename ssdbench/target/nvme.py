@@ -290,7 +290,7 @@ def _controller_facts(said: Controller) -> dict[str, str]:
 def company(page: bytes) -> int:
     """Return the company's number (OUI) in identify controller, or 0.
 
-    NVM Express 2.0, figure 275: the least significant byte comes first.
+    The least significant byte comes first (NVM Express 2.0, figure 275).
     """
     return number(page, 73, 3)
 

@@ -1,7 +1,7 @@
 """Read the raw pages that a drive keeps about itself; other modules decode them.
 
-Only reads. A page that the drive lacks is left out; a drive that does not identify itself is an
-error.
+Only reads. A page that the drive lacks is left out; a drive that does not identify itself is
+an error.
 """
 
 import re

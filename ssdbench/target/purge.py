@@ -316,8 +316,8 @@ def _await_ata(disk: scsi_bus.Scsi) -> bool:
 def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
     """Erase by ATA security, with the enhanced erase if the drive has it.
 
-    A note about the password is on disk before the password is set, because a crash then leaves a
-    locked drive.
+    A note about the password is on disk before the password is set, because a crash after
+    that leaves a locked drive.
     """
     said = ata.identify(found[ata.IDENTIFY])
     with scsi_bus.opened(node, writes=True) as disk:

@@ -278,8 +278,8 @@ class LatencyMonitorBackend(_Located):
 class WriteCacheBackend(BlockBackend):
     """Read and set the write cache of a SCSI or ATA disk, as the kernel's `cache_type`.
 
-    The kernel sends the value as a mode page and asks the drive to save it (drivers/scsi/sd.c,
-    cache_type_store).
+    The kernel sends the value as a mode page and asks the drive to save it
+    (drivers/scsi/sd.c, cache_type_store).
     """
 
     def _paths(self, attribute: str, drive: str) -> list[str]:

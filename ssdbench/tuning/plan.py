@@ -1,7 +1,7 @@
 """Plan all settings of a run from the profile's wishes and this host's features (pure).
 
-In a NUMA wish, `drive` is the node that the drive is attached to, so that one profile fits several
-hosts.
+In a NUMA wish, `drive` is the node that the drive is attached to, so that one profile fits
+several hosts.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -365,8 +365,8 @@ def preference_settings(scheduler: str, found: BlockSizeFound, drive: str) -> li
 def _require_polling(wanted: bool, host: Topology) -> None:
     """Raise HostLacks unless the drive polls as the run asks, because polling cannot be changed.
 
-    Since Linux 5.16 the kernel ignores or refuses a write to `io_poll` (block/blk-sysfs.c,
-    queue_poll_store).
+    Since Linux 5.16 the kernel ignores or refuses a write to `io_poll`
+    (block/blk-sysfs.c, queue_poll_store).
     """
     if wanted != host.polls:
         state = "has polled queues" if host.polls else "has no polled queues"

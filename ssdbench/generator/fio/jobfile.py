@@ -152,10 +152,10 @@ def _streams(index: int, job: Job) -> Iterator[str]:
 
 
 def _parts(job: Job) -> Iterator[int | None]:
-    """Return the most bytes that each thread of a stream may move; None if it does not write.
+    """Yield the most bytes that each thread of a stream may move; None if it does not write.
 
-    The bytes are split by the rates of the streams if all writing streams have one; else equally
-    over threads.
+    The bytes are split by the rates of the streams if all writing streams have a rate, otherwise
+    equally over all threads.
     """
     streams = job.workload.streams
     rated = all(stream.moved_bytes_per_s for stream in streams if stream.writes)
@@ -369,10 +369,10 @@ def written_by_fio(data: bytes) -> bool:
     With `refill_buffers` fio fills each buffer from one random number: in four rows of 64-bit
     words, side by side, each word is the one before it in its row times a constant (fio 3.33,
     lib/rand.c `__fill_random_buf`, hash.h `GOLDEN_RATIO_64`). Other data follows that rule in a
-    sector of 512 bytes by chance once in 2 ** 3840. Compressible data ends with zeros. A block of
-    verified data has a header in one sector, and the words that the header replaced at its start
-    (fio 3.33, verify.c `memswp`). The result is False for a length that is not a multiple of a
-    sector.
+    sector of 512 bytes by chance once in 2 ** 3840. Compressible data ends with zeros. A block
+    of verified data has a header in one sector, and the words that the header replaced at its
+    start (fio 3.33, verify.c `memswp`). The result is False for a length that is not a multiple
+    of a sector.
     """
     if not data or len(data) % SECTOR_BYTES:
         return False

@@ -1,8 +1,8 @@
 """Run fio on a claimed drive, also without the block layer (NVMe passthrough).
 
 The generic node of a namespace (/dev/ng0n1) ignores claims, and the kernel does not count its
-requests. So the claim on the block node is held and inherited, requests are counted in fio's
-io_uring rings, and the last sum comes from fio's report.
+requests. So fio inherits the claim on the block node, its requests are counted in its io_uring
+rings, and the last sum comes from its report.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Sample a running fio every second from the kernel's counters.
 
-The times of samples are fixed: a late sample is longer, and the next one is on time again.
+The times of samples are fixed: a late sample covers more time, the next is on time again.
 """
 
 import signal

@@ -293,8 +293,8 @@ def _rates(
 ) -> tuple[tuple[float, ...], bool]:
     """Return requests per second of a thread's reads, writes and trims, and whether a rate is set.
 
-    A trim before a write waits for the rate of the writes (get_rw_ddir and set_rw_ddir of fio's
-    io_u.c).
+    A trim before a write waits for the rate of the writes (get_rw_ddir and set_rw_ddir of
+    fio's io_u.c).
     """
     before_writes = 0 < does.trim_percent < 100
     process = options.get("rate_process")

@@ -159,9 +159,9 @@ def _is_device(word: bytes) -> bool:
 
 
 def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
-    """Read fio's iolog; version 3 has times in microseconds, version 2 waits in milliseconds.
+    """Read fio's iolog; version 3 has times in microseconds, version 2 has waits in milliseconds.
 
-    A wait of n ms means that fio sends nothing more until n ms after its start (iolog.c).
+    A wait of n ms means that fio sends nothing more until n ms after fio's start (iolog.c).
     """
     numbered = lines(trace.path, file)
     _, first = next(numbered)

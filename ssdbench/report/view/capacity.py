@@ -573,9 +573,9 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     yield Line("Written per day", f"{daily} TB over all drives")
 
     def less(number: float | None) -> str:
-        """Return how many drives the rate needs without wear, and `number` with so few drives.
+        """Return how many drives the rate needs without wear, and the `number` of so few drives.
 
-        Return an empty text if wear does not add drives to the plan.
+        The text is empty if wear does not add drives to the plan.
         """
         fewer = f"{wear.drives_for_rate:,} drives for the rate without wear"
         return f"; {format_figure(number or 0)} with {fewer}" if wear.adds else ""
