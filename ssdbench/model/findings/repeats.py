@@ -81,7 +81,7 @@ class SharedChange(FindingKind):
 
     def message(self) -> str:
         return (
-            f"{self.other}, measured in the same hours, is not valid ({self.seen}), and nothing "
+            f"the drive changed under {self.other} in the same hours ({self.seen}), and nothing "
             "shows that only that load is affected: while it was slow, a repeat of this point was "
             f"not slow {counted(self.alternations, 'time')}; at least {ALTERNATIONS} are needed"
         )

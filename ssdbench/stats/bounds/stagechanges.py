@@ -89,6 +89,13 @@ def _shared(
 
 
 def _changed(point: PointResult) -> Code | None:
+    """Return the code of the finding that shows that the drive changed, or None.
+
+    Two levels leave their own point valid, with the lower one. Another point may have seen only
+    the upper one.
+    """
+    if any(finding.code is Code.BISTABLE for finding in point.findings):
+        return Code.BISTABLE
     invalid = [f.code for f in point.findings if f.severity is Severity.INVALIDATES]
     if not any(repeat.unbroken_s and not repeat.settled for repeat in point.repeats):
         invalid = [code for code in invalid if code is not Code.NOT_SUSTAINED]  # it never ran long

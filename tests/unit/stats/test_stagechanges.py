@@ -59,6 +59,17 @@ def test_a_point_that_was_lucky_is_not_valid_beside_one_that_saw_the_drive_chang
     assert finding.numbers["alternations"] == 0
 
 
+def test_two_levels_under_one_point_count_against_a_point_that_saw_only_one() -> None:
+    levels = Finding(code=Code.BISTABLE, severity=Severity.WARNS, message="seen")
+    mix = a_result("mix", CALM).model_copy(update={"findings": (levels,)})
+    writes = a_result("writes", ONE_SLOW_HOUR)
+
+    both = compared_points([mix, writes], {}, ())
+
+    assert [one.verdict for one in both] == ["VALIDATED", "NOT VALIDATED"]
+    assert both[1].findings[0].numbers["seen"] == "bistable"
+
+
 def test_a_load_that_alone_is_slow_again_and_again_spoils_no_other() -> None:
     writes = a_result("writes", SLOW_THREE_TIMES, Code.CV_TOO_HIGH)
 
