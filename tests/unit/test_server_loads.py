@@ -1,11 +1,12 @@
-"""Loads of AI servers and JESD219 have the sizes, mixes and depths of their sources."""
+"""Shipped loads have the sizes, mixes and depths of their sources, and are found by their names."""
 
 from pathlib import Path
 
 import pytest
 
-from ssdbench.cli.inputs import with_job_files
+from ssdbench.cli.inputs import read_profile, with_job_files
 from ssdbench.model.loading import load_profile
+from ssdbench.model.profile.inside import ProbeName, Probes
 from ssdbench.model.profile.streams import FioJobs, Locality, Mix, MixStream
 
 ROOT = Path(__file__).parents[2]
@@ -115,3 +116,13 @@ def test_the_figures_of_a_load_are_documented_for_each_of_its_mixes(name: str) -
 
     assert rows
     assert all(called == "job" or f"`{called}`" in "".join(rows) for called in measures(name))
+
+
+def test_figures_of_reviewers_are_found_by_their_common_names() -> None:
+    (probe,) = (measure.stage for measure in read_profile("slc-cache")[0].measure)
+    (log,) = streams("fsync-rate", "fsync").values()
+    found = streams("trim-latency", "trim")
+
+    assert isinstance(probe, Probes) and probe.of == (ProbeName.SLC_CACHE,)
+    assert (log.iodepth, log.flush_every, log.read_percent) == (1, 1, 0)
+    assert (found["trims"].trim_percent, found["writes"].trim_percent) == (100, 0)
