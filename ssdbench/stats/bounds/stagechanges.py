@@ -78,7 +78,7 @@ def _shared(
         return  # it says so itself
     for other in points:
         code = None if other is point else _changed(other)
-        if code is None:
+        if code is None or (code is Code.BISTABLE and not _interleaved(point, other)):
             continue
         if _by_chance(other, code, stretches.get(other.point.id, ()), of=len(points)):
             continue
@@ -100,6 +100,14 @@ def _changed(point: PointResult) -> Code | None:
     if not any(repeat.unbroken_s and not repeat.settled for repeat in point.repeats):
         invalid = [code for code in invalid if code is not Code.NOT_SUSTAINED]  # it never ran long
     return next((code for code in invalid if code in OF_THE_DRIVE), None)
+
+
+def _interleaved(point: PointResult, other: PointResult) -> bool:
+    """Tell whether repeats of both points were measured in turn: reads come after all others.
+
+    Only then can it be seen whether two levels belong to one load, as those of heat do.
+    """
+    return point.point.workload.writes == other.point.workload.writes
 
 
 def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, of: int) -> bool:

@@ -68,6 +68,9 @@ def test_two_levels_under_one_point_count_against_a_point_that_saw_only_one() ->
 
     assert [one.verdict for one in both] == ["VALIDATED", "NOT VALIDATED"]
     assert both[1].findings[0].numbers["seen"] == "bistable"
+    reads = mix.model_copy(update={"point": a_point(DRIVE, "reads", read=100)})
+    apart = compared_points([reads, writes], {}, ())
+    assert [one.verdict for one in apart] == ["VALIDATED", "VALIDATED"]
 
 
 def test_a_load_that_alone_is_slow_again_and_again_spoils_no_other() -> None:
