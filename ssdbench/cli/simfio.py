@@ -88,8 +88,8 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
 def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
     """Run COMMAND so that each fio that it starts runs on the simulated drive TARGET.
 
-    Use it to check other benchmarks: `sim truth` prints the true rates of the drive. The word {} in
-    COMMAND, and $SSDBENCH_SIM_DEVICE, are replaced by the name of a file with the size of the
+    Use this to check other benchmarks: `sim truth` prints the true rates of the drive. The word {}
+    in COMMAND, and $SSDBENCH_SIM_DEVICE, are replaced by the name of a file with the size of the
     drive, for a COMMAND that wants a device. Nothing is written to this file.
 
     \b

@@ -13,8 +13,8 @@ they are removed.
 
 Each file has the columns of all tables, and `table_name`, so that other programs can read the whole
 directory as one table; they skip a file whose name begins with an underscore, which no file had in
-format 1. The directories of format 1 were called model=PM9A3 and month=2026-11. Other programs took
-these names for columns, and `model` was then another value than in the files.
+format 1. The directories of format 1 were called model=PM9A3 and month=2026-11. Other programs made
+columns from these names. Their column `model` then had another value than `model` in the files.
 """
 
 import json

@@ -67,7 +67,7 @@ class State:
 
     @property
     def may_run(self) -> bool:
-        """Return whether the run may be at work: nobody knows how it ended."""
+        """Return whether the run may still be at work, because no end of it is known."""
         heard_of = (Stage.STARTING, Stage.RUNNING)
         unheard = (Stage.SILENT, Stage.GIVEN_UP, Stage.REFUSED)  # refused: the host's key, by ssh
         return self.exit_code is None and self.stage in (*heard_of, *unheard)

@@ -100,7 +100,7 @@ class Engine(Model):
 
     @property
     def files(self) -> dict[str, str]:
-        """Return the TLS files that are given, by their key."""
+        """Return the TLS files that are given, by name: `ca`, `certificate` or `key`."""
         named = {"ca": self.ca, "certificate": self.certificate, "key": self.key}
         return {name: file for name, file in named.items() if file}
 

@@ -163,7 +163,7 @@ def _cluster(threads: int) -> Any:
 
     class Closed:
         def start_http_server(self, *_: object, **__: object) -> None:
-            """Do nothing; otherwise Dask answers HTTP on all interfaces, even without dashboard."""
+            """Start no HTTP server, because Dask's server listens on all interfaces."""
 
     class ClosedScheduler(Closed, Scheduler):
         pass

@@ -39,7 +39,10 @@ class Export:
 
 
 def exported(sysfs: Sysfs) -> Iterator[Export]:
-    """Yield everything that the kernel serves. Raises OSError if sysfs is unreadable."""
+    """Yield the devices and files that the kernel serves as NVMe, SCSI or USB storage.
+
+    Raises OSError if sysfs is unreadable.
+    """
     yield from _nvme(sysfs)
     # LIO targets; iblock shows the device number, fileio the size
     for store in _below(sysfs, "target", "core", "*", "*"):

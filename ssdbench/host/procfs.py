@@ -139,7 +139,7 @@ class OneLookProcfs(Procfs):
 
     @cached_property
     def _used(self) -> dict[Key, dict[int, Opener]]:
-        """Return the processes that have each file open or mapped, for every process."""
+        """Return, for each file that is open or mapped anywhere, the processes that use it."""
         used: dict[Key, dict[int, Opener]] = {}
         for process in self._proc.iterdir():
             if not process.name.isdigit() or int(process.name) == os.getpid():

@@ -204,7 +204,7 @@ class BlockUsage:
         )
 
     def _ruled_out(self, export: Export) -> bool:
-        """Return whether an export without a node certainly belongs to another device."""
+        """Return whether an export whose path is gone certainly serves another device."""
         if export.number:
             return True  # and it is not ours
         names = self._stack | self._below[0]

@@ -206,7 +206,7 @@ class Archive:
         return found
 
     def download_with_needs(self, packages: Sequence[Package]) -> list[Path]:
-        """Return the files of packages and of their dependencies that this machine lacks."""
+        """Download packages, and their dependencies that this machine lacks; return the files."""
         wanted = [f"{package.name}={package.version}" for package in packages]
         # A separate directory, because an old download may have left other versions.
         into = self.root / "packages" / f"{packages[0].name}_{packages[0].version}_with_needs"

@@ -2,7 +2,8 @@
 
 Each kind of finding is a frozen dataclass in `ssdbench.model.findings`. The fields of a kind have
 their unit in the name, and are stored with the finding, so that no program has to read numbers out
-of a sentence. Only the kind formats the sentence. docs/findings.md lists every code.
+of a sentence. The sentence is made only by the `message` method of the kind. docs/findings.md lists
+every code.
 """
 
 import math

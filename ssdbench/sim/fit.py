@@ -79,7 +79,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Fitted parameters, and the fits without each one of the workloads."""
+    """The parameters fitted to all workloads, and for each workload a fit to all others."""
 
     parameters: Parameters
     without: Mapping[Writes, Parameters]

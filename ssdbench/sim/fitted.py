@@ -88,7 +88,11 @@ def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
 
 
 def told(fit: Fit) -> dict[str, Any]:
-    """Return the parameters, and their ranges over the fits without one workload each."""
+    """Return the parameters and their ranges.
+
+    Each range covers several fits: the fit to all workloads, and for each workload the fit to all
+    others.
+    """
     found = fit.parameters
     left = [found, *fit.without.values()]
     spares = [one.physical_bytes for one in left]

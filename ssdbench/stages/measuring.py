@@ -77,7 +77,7 @@ DISTURBED_SHARE = 0.01  # of our own I/Os; less is housekeeping such as a SMART 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """How every repeat of a stage is measured."""
+    """Settings for all repeats of a stage: their number, their lengths and what they may write."""
 
     measure_s: float = 60.0
     write_window_s: float = 600.0  # a point that writes settles for at least this long

@@ -420,7 +420,12 @@ class PointStage(PlainStage):
 
     @property
     def _at_work_s(self) -> float:
-        """Return how long the run must last before the return ends; 0 if nothing is VALIDATED."""
+        """Return the seconds that the run must have lasted when this stage ends.
+
+        The stage ends with the warm-up's workload, which is measured again after all points for as
+        long as needed. The result is 0 if the settings of this stage keep every point from being
+        VALIDATED.
+        """
         judging, unbroken_s = self.judging, self.how.unbroken_s
         able = rule(judging.rule).validates and self.repeats >= judging.min_repeats
         return AT_WORK * unbroken_s if able and unbroken_s >= judging.unbroken_s else 0.0

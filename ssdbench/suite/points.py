@@ -380,7 +380,10 @@ def names_warm_up(profile: Profile) -> bool:
 
 
 def _heaviest(planning: Planning) -> SteadyWorkload | None:
-    """Return the heaviest random writer of the plan; None if no point writes at random."""
+    """Return the random writes of the profile that serve as warm-up; None if it has none.
+
+    These are the writes with the block nearest to USUAL, and with the most requests in flight.
+    """
     writers = [
         (block, stage)
         for stage in (measure.stage for measure in planning.profile.measure)

@@ -105,7 +105,11 @@ class TrueValues(Document):
 
 
 class Fitted(Document):
-    """A model fitted to series of a real drive; ranges are of fits without one workload each."""
+    """A model fitted to series of a real drive.
+
+    Each range covers several fits: the fit to all workloads, and for each workload the fit to all
+    others.
+    """
 
     document: Literal["sim-fit"] = "sim-fit"
     model: str

@@ -41,7 +41,7 @@ class OfferedLoad(ProfileModel):
     def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
         """Return all requests per second, including reads; 0 for drive writes with reads only.
 
-        The result is 0 for a planned load too, because only a run knows that load.
+        The result is also 0 if the load is `planned`, because only a run knows such a load.
         """
         if self.drive_writes_per_day is None:
             return self.iops or 0.0

@@ -11,7 +11,7 @@ from ssdbench.report.plots.scale import LETTER
 
 @dataclass(frozen=True, slots=True)
 class ColumnsFigure(ReportFigure):
-    """A column for each pair of x and y; `heights` has a row for each y."""
+    """A 3D chart: a column stands at each pair of x and y; `heights` has a row for each y."""
 
     x: tuple[str, ...]
     y: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Choose the headline of a page (the number to plan on, and its evidence) and the verdict.
 
 If the profile has a plan, the number to plan on is the bound behind the plan's number of drives.
-Without a demand it is the lowest bound among the points that the profile's plan names. If the plan
+Without a demand the number is the lowest bound of the points that the plan names. If the plan
 names none, the points of the worst measured kind are used: random, over the whole drive, with the
 fewest reads, at the block size nearest to 4 KiB.
 

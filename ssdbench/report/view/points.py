@@ -247,7 +247,10 @@ def _variation(point: PointResult) -> str:
 
 
 def verdict_and_reasons(point: PointResult, *, longest: int = MAX_WHY) -> page.Cell:
-    """Return a point's verdict with the reasons; with their codes if the reasons are longer."""
+    """Return a point's verdict with the reasons.
+
+    If the reasons have more than `longest` characters, only their codes are written.
+    """
     reasons = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
     why = " ".join(dict.fromkeys(words.sentence(f.message) for f in reasons))
     short = ", ".join(dict.fromkeys(str(f.code) for f in reasons)) if len(why) > longest else why

@@ -282,7 +282,7 @@ def sentence(text: str) -> str:
 
 
 def mark_unvalidated(text: str, why_not: str) -> str:
-    """Write "not validated", with the reason if there is one, before a text."""
+    """Write "not validated" and the reason before a text; leave the text alone without a reason."""
     return f"not validated ({why_not}): {text}" if why_not else text
 
 

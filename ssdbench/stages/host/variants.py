@@ -242,7 +242,10 @@ def interrupt_variants(
 
 
 def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator[Variant]:
-    """Yield variants that move the interrupts, or the submitters if interrupts cannot move."""
+    """Yield variants that move the interrupts, or the submitters if the kernel fixes interrupts.
+
+    For a drive without interrupts of its own, there is only a note.
+    """
     if not host.interrupts:
         notes.append("the drive has no interrupts of its own, so the submitters move instead")
         return

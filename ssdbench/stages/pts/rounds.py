@@ -6,7 +6,7 @@ The test ends when all variables are steady, or as "steady state not reached" af
 resumed test keeps its finished rounds. The next round of a resumed test does not count, because
 the drive may have recovered.
 
-Overhead: each cell is one run of the generator.
+Overhead: the generator starts once for each cell.
 """
 
 from collections.abc import Iterator, Sequence

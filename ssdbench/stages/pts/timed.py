@@ -4,7 +4,7 @@ A phase is one workload without a break, measured in samples of a minute. The la
 may be shifted by a second, because they come from the generator's intervals. A resumed test begins
 again with its purge, because it measures the history of the drive.
 
-Overhead: each phase is one run of the generator.
+Overhead: the generator starts once for each phase.
 """
 
 import math

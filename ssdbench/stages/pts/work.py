@@ -90,7 +90,10 @@ class Length:
 
 
 def warm_up_s() -> float:
-    """Return the seconds of 25 samples, 30 min apart, after which a phase is given up."""
+    """Return the seconds after which a warm-up that is not steady is given up.
+
+    In this time 25 samples are judged, with pauses of 30 min between them.
+    """
     return ((MAX_ROUNDS - 1) * SPACING + 1) * MINUTE_S
 
 

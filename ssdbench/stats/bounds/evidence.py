@@ -136,8 +136,9 @@ def lower_limit(means: Sequence[float] | Floats) -> float:
     """Return the rate that 95 % of means over a horizon exceed, with 95 % confidence.
 
     The limit is the normal tolerance bound of the logarithms (Owen 1968), never above the lowest
-    mean and never below zero. If the means agree to a few percent, it equals the bound of the means
-    themselves. Fewer than five means cannot show their spread; then the lowest mean is returned.
+    mean and never below zero. If the means agree to a few percent, the limit equals the bound from
+    the means without logarithms. Fewer than five means cannot show their spread; then the lowest
+    mean is returned.
     """
     data = np.asarray(means, dtype=np.float64)
     lowest = float(data.min()) if len(data) else 0.0

@@ -56,8 +56,8 @@ def judge_point(
 def without_bound(estimate: Estimate, why: str) -> Estimate:
     """Remove the bound of a rate that cannot have a bound; return other estimates unchanged.
 
-    If the job sets the rate, the rate does not show the highest rate of the drive. If the rate was
-    still changing, it does not show the later rate of the drive.
+    If the job sets the rate, the rate does not show the highest rate of the drive. A rate that
+    was still changing does not show the later rate of the drive.
     """
     if estimate.unit not in RATE_UNITS:
         return estimate

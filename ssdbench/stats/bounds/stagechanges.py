@@ -1,11 +1,11 @@
 """Compare the points of one stage, which were measured in the same hours.
 
-Three questions need more than one point. First: did the drive change while another point was
-measured? If so, this point may have been lucky, so it is not valid either. The point stays valid if
-the other point varies by chance only, or if at least twice the other point was slow just before and
-just after a repeat of this point that was not slow. Second: does the rate rise and fall over hours
-in a wave? All points show the same wave, each around its own mean. Third: what is the slowest wave
-that this run could detect?
+Three questions can be answered only from several points. First: did the drive change while another
+point was measured? If so, this point may have been lucky, so it is not valid either. This point
+stays valid if the other point varies by chance only. It also stays valid if none of its repeats was
+slow, and at least twice the other point was slow both just before and just after one of them.
+Second: does the rate rise and fall over hours in a wave? All points show the same wave, each around
+its own mean. Third: what is the slowest wave that this run could detect?
 """
 
 import math

@@ -97,7 +97,10 @@ def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
 
 
 def all_reach(drawn: int, size: int) -> float:
-    """Return the confidence that `size` further drives reach the slowest of `drawn` samples."""
+    """Return the confidence that no further drive is slower than the slowest sampled drive.
+
+    `size` is the number of further drives, `drawn` the number of sampled drives.
+    """
     return drawn / (drawn + size)
 
 

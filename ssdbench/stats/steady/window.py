@@ -234,9 +234,10 @@ class Section:
     def _counts_from_s(self, settled_s: float, settle: SteadyVerdict) -> float:
         """Return from when on the settle phase is evidence; `settled_s` if none of it is.
 
-        A load may settle late because it had to come back to a known level. If it began at another
-        level, it still showed the load before; noise hides the end of this, so nothing counts. If
-        it began at the known level and left it later, the drive itself slowed down: a stall counts.
+        A load may settle late because it had to come back to a known level. If the rate began
+        at another level, it still showed the load before; noise hides the end of this, so nothing
+        counts. If the rate began at the known level and left it later, the drive itself slowed
+        down: a stall counts.
         After half an hour the rate itself must be flat, and the steady part counts.
         """
         spare_s = self._spare_s or 0.0
