@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -131,7 +131,16 @@ class Context:
     long_rhythm_s: float | None = None  # of the warm-up, where windows are not lengthened for it
 
 
-def window_rates(measured: Measured) -> dict[str, Any]:
+class WindowRates(TypedDict):
+    """Fields of `Repeat`: the rates of one measured window."""
+
+    iops: float
+    bw_bytes_per_s: float
+    worst_second_iops: float
+    worst_minute_iops: float
+
+
+def window_rates(measured: Measured) -> WindowRates:
     """Return the mean rates, the worst second and the worst minute (any 60 s) of a window.
 
     The worst minute of a window shorter than a minute is the window itself. Raises ValueError for

@@ -77,10 +77,14 @@ def _shared(
     if _changed(point) is not None:
         return  # it says so itself
     for other in points:
-        code = None if other is point else _changed(other)
-        if code is None or (code is Code.BISTABLE and not _interleaved(point, other)):
+        if other is point:
             continue
-        if _by_chance(other, code, stretches.get(other.point.id, ()), of=len(points)):
+        code = _changed(other)
+        if code is None or _by_chance(
+            other, code, stretches.get(other.point.id, ()), of=len(points)
+        ):
+            code = Code.BISTABLE if _only_on_two_levels(other, point) else None
+        if code is None:
             continue
         times = alternations(other.repeats, point.repeats)
         if times < ALTERNATIONS:
@@ -89,25 +93,24 @@ def _shared(
 
 
 def _changed(point: PointResult) -> Code | None:
-    """Return the code of the finding that shows that the drive changed, or None.
-
-    Two levels leave their own point valid, with the lower one. Another point may have seen only
-    the upper one.
-    """
-    if any(finding.code is Code.BISTABLE for finding in point.findings):
-        return Code.BISTABLE
+    """Return the code of the finding that makes this point invalid after a change, or None."""
     invalid = [f.code for f in point.findings if f.severity is Severity.INVALIDATES]
     if not any(repeat.unbroken_s and not repeat.settled for repeat in point.repeats):
         invalid = [code for code in invalid if code is not Code.NOT_SUSTAINED]  # it never ran long
     return next((code for code in invalid if code in OF_THE_DRIVE), None)
 
 
-def _interleaved(point: PointResult, other: PointResult) -> bool:
-    """Tell whether repeats of both points were measured in turn: reads come after all others.
+def _only_on_two_levels(other: PointResult, point: PointResult) -> bool:
+    """Tell whether `other` moved between two levels, and `point` saw one level at the same time.
 
-    Only then can it be seen whether two levels belong to one load, as those of heat do.
+    Two levels leave their own point valid, with the lower level. But `point` may have seen only the
+    upper level. Points that only read are measured after the others. Between reads and writes it
+    cannot be seen whether the levels belong to one load, as those of heat do, so levels do not
+    count there.
     """
-    return point.point.workload.writes == other.point.workload.writes
+    codes = [{finding.code for finding in one.findings} for one in (other, point)]
+    in_turn = other.point.workload.writes == point.point.workload.writes
+    return in_turn and [Code.BISTABLE in own for own in codes] == [True, False]
 
 
 def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, of: int) -> bool:

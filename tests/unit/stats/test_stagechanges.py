@@ -73,6 +73,23 @@ def test_two_levels_under_one_point_count_against_a_point_that_saw_only_one() ->
     assert [one.verdict for one in apart] == ["VALIDATED", "VALIDATED"]
 
 
+@pytest.mark.parametrize("read", [0, 100])
+def test_two_levels_hide_no_change_of_their_own_point_or_of_another(read: int) -> None:
+    levels = Finding(code=Code.BISTABLE, severity=Severity.WARNS, message="seen")
+    slow = a_result("writes", ONE_SLOW_HOUR, Code.CV_TOO_HIGH)
+    calm = a_result("other", CALM).model_copy(
+        update={"point": a_point(DRIVE, "other", read=read), "findings": (levels,)}
+    )
+
+    _, on_levels = compared_points([slow, calm], {}, ())
+    assert on_levels.verdict == "NOT VALIDATED"
+
+    slow = slow.model_copy(update={"findings": (*slow.findings, levels)})
+    calm = calm.model_copy(update={"findings": ()})
+    _, beside_both = compared_points([slow, calm], {}, ())
+    assert beside_both.findings[0].numbers["seen"] == "cv-too-high"
+
+
 def test_a_load_that_alone_is_slow_again_and_again_spoils_no_other() -> None:
     writes = a_result("writes", SLOW_THREE_TIMES, Code.CV_TOO_HIGH)
 
