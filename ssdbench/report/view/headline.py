@@ -144,7 +144,7 @@ def headline(result: RunResult) -> Headline:
     )
 
 
-ONE_DRIVE = "One drive keeps at least"  # the number to buy by is that of the drives
+ONE_DRIVE = "One drive keeps at least"  # buy by the number of drives, not by this
 NO_PLAN = "The drive keeps this rate, but this does not answer the question of the plan."
 
 
