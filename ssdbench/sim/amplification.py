@@ -60,8 +60,13 @@ class Writes:
     iodepth: int = 128  # more than one: copying and the host's writes overlap
 
     def __post_init__(self) -> None:
-        """Check the pattern. Raises UsageError."""
+        """Check all values. Raises UsageError."""
         parsed(self.pattern)
+        least = max(self.block_bytes, UNIT_BYTES)
+        if self.block_bytes < 1 or self.iodepth < 1 or self.span_bytes < least:
+            raise UsageError(
+                "block and iodepth must be at least 1, and span at least one block and 4 KiB"
+            )
 
     @property
     def kind(self) -> str:
@@ -109,6 +114,7 @@ def _numbers(kind: str, said: str) -> tuple[float, ...] | None:
         numbers = tuple(float(part) for part in re.split("[:/]", said))
         shares, sizes = numbers[::2], numbers[1::2]
         possible = len(shares) == len(sizes) and min(shares) >= 0 < sum(shares) and min(sizes) > 0
+        possible = possible and math.isfinite(sum(numbers))
         return numbers if possible else None
     if kind == "rewrite":
         size, _, together = said.partition("/")

@@ -30,13 +30,16 @@ def measured(text: str) -> Observed:
             + (f"there is no key {wrong[0]!r}" if wrong else "pattern or span is missing"),
             hint="such as rates.csv,pattern=zipf:0.8,span=894GiB,block=4KiB,before=sequential",
         )
+    before, iodepth = said.get("before", Before.SEQUENTIAL), said.get("iodepth", "128")
+    if before not in list(Before) or not iodepth.isdecimal():
+        raise UsageError(f"{text}: before is {', '.join(Before)}; iodepth is a whole number")
     try:
         writes = Writes(
             said["pattern"],
             parse_size(said["span"]),
             parse_size(said.get("block", "4KiB")),
-            Before(said.get("before", Before.SEQUENTIAL)),
-            int(said.get("iodepth", "128")),
+            Before(before),
+            int(iodepth),
         )
     except ValueError as error:
         raise UsageError(f"{text}: {error}") from error

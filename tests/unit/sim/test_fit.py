@@ -31,7 +31,11 @@ def random_blocks(pattern: str, count: int = 4 * UNITS) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "zipf", "zipf:x", "random:1", "zoned:50", "zoned:1/0", "rewrite:0/2", "beta:2"]
+    "text",
+    [
+        *("", "zipf", "zipf:x", "zipf:inf", "random:1", "zoned:50", "zoned:1/0", "zoned:inf/1:1/1"),
+        *("zoned:1/1:1/nan", "rewrite:0/2", "beta:2"),
+    ],
 )
 def test_a_pattern_that_cannot_be_is_refused_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match="is not a write pattern") as refused:
@@ -185,7 +189,12 @@ def test_a_single_write_in_flight_waits_for_the_host_and_for_copying() -> None:
         ("a.csv,pattern=random,span=1GiB,qd=2", "no key 'qd'"),
         ("a.csv,pattern=beta,span=1GiB", "not a write pattern"),
         ("a.csv,pattern=random,span=1GiB", "cannot be read"),
-        ("a.csv,pattern=random,span=much", "a.csv"),
+        ("a.csv,pattern=random,span=much", "a size looks like"),
+        ("a.csv,pattern=random,span=0", "span at least one block"),
+        ("a.csv,pattern=random,span=1GiB,block=0", "must be at least 1"),
+        ("a.csv,pattern=random,span=1GiB,iodepth=0", "must be at least 1"),
+        ("a.csv,pattern=random,span=1GiB,iodepth=many", "iodepth is a whole number"),
+        ("a.csv,pattern=random,span=1GiB,before=fresh", "sequential, shuffled, nothing"),
     ],
 )
 def test_a_series_that_cannot_be_used_is_refused_and_nothing_is_written(
