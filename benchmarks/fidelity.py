@@ -22,6 +22,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -309,7 +310,7 @@ def report(directory: Path, only: str = "", to: Path | None = None) -> None:
     for drive in sorted({one.drive for one in listed}):
         runs = [run for _, run in _read(one for one in half if one.drive == drive)]
         sealed.fits[drive] = found = fit(runs)
-        print(fit_line(drive, found, len(runs)), flush=True)
+        print(fit_line(drive, found, runs), flush=True)
     known = sheets(directory, sealed.fits)
     results = []
     for one, run in sealed.open():
@@ -324,11 +325,11 @@ def report(directory: Path, only: str = "", to: Path | None = None) -> None:
         _write(results, to)
 
 
-def fit_line(drive: str, found: Fit, runs: int) -> str:
+def fit_line(drive: str, found: Fit, runs: Sequence[Observed]) -> str:
     """Return the parameters of a drive, and how far they move without one workload."""
     best = found.parameters
-    left = list(found.without.values())
-    span = max(writes.span_bytes for writes in found.without)
+    left = list(found.without.values()) or [best]
+    span = max(run.writes.span_bytes for run in runs)
     spares = [one.physical_bytes / span - 1 for one in left]
     blocks = [one.superblock_bytes / GIB for one in left]
     most = ", ".join(
@@ -336,7 +337,7 @@ def fit_line(drive: str, found: Fit, runs: int) -> str:
         for block, value in sorted(best.most_bytes_per_s.items())
     )
     return (
-        f"{drive}: {runs} runs, spare {best.physical_bytes / span - 1:.1%} "
+        f"{drive}: {len(runs)} runs, spare {best.physical_bytes / span - 1:.1%} "
         f"({min(spares):.1%}..{max(spares):.1%}), {best.policy} "
         f"({', '.join(sorted({str(one.policy) for one in left}))}), superblock "
         f"{best.superblock_bytes / GIB:.2f} GiB ({min(blocks):.2f}..{max(blocks):.2f}), flash "
@@ -359,16 +360,16 @@ def print_results(results: Sequence[Judged]) -> None:
             + ("" if one.settled else "  still changing")
         )
     print(f"\n{GOALS}\n{'error of the rate, %':34}{'runs':>6}{'median':>10}{'p95':>8}{'worst':>8}")
-    predicted: Callable[[Judged], float] = lambda one: one.predicted  # noqa: E731
+    predicted = attrgetter("predicted")
     print(summary("all held-out runs", results, predicted))
     print(summary("settled only", [one for one in results if one.settled], predicted))
     for kind in sorted({one.kind for one in results}):
         print(summary(f"  {kind}", [one for one in results if one.kind == kind], predicted))
     for drive in sorted({one.drive for one in results}):
         print(summary(f"  {drive}", [one for one in results if one.drive == drive], predicted))
-    print(summary("without this drive's series", results, lambda one: one.others))
-    print(summary("data sheet", results, lambda one: one.sheet))
-    print(summary("greedy formula", results, lambda one: one.formula))
+    print(summary("without this drive's series", results, attrgetter("others")))
+    print(summary("data sheet", results, attrgetter("sheet")))
+    print(summary("greedy formula", results, attrgetter("formula")))
     covered = sum(one.low <= one.real <= one.high for one in results)
     print(f"90 % intervals that cover: {covered} of {len(results)}")
     both = [one for one in results if not math.isnan(one.fills_real + one.fills_predicted)]

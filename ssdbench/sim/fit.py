@@ -79,7 +79,10 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The parameters fitted to all workloads, and for each workload a fit to all others."""
+    """The parameters fitted to all workloads, and for each workload a fit to all others.
+
+    The only workload that does not rewrite zones cannot be left out.
+    """
 
     parameters: Parameters
     without: Mapping[Writes, Parameters]
@@ -90,8 +93,11 @@ class Fit:
         """Return the 90 % prediction interval of the rate of the last fill, in bytes/s.
 
         Errors count if they are of the same sort of workload: zones rewritten, or anything else.
-        With fewer than nine, the interval is from the largest error, and covers n / (n + 1).
+        With fewer than nine, the interval is from the largest error, and covers n / (n + 1). With
+        no error, it has no end.
         """
+        if not self.errors:
+            return 0.0, math.inf
         rewrites = writes.kind == REWRITE
         alike = [one for one in self.errors if (one.kind == REWRITE) == rewrites]
         alike = alike or list(self.errors)
@@ -161,9 +167,9 @@ def fit(runs: Sequence[Observed]) -> Fit:
     zones = _zones(zoned, best)
     best = _with_superblock(best, zones, None)
     without = {}
-    for writes in {run.writes for run in plain}:
+    for writes in grid.workloads if len(grid.workloads) > 1 else ():
         without[writes] = _with_superblock(grid.best(writes), zones, None)
-    for writes in {run.writes for run in zoned}:
+    for writes in dict.fromkeys(run.writes for run in zoned):
         without[writes] = _with_superblock(best, zones, writes)
     errors = {}
     for writes, parameters in without.items():
@@ -236,8 +242,6 @@ class _Grid:
 
     def best(self, left_out: Writes | None) -> Parameters:
         used = [i for i, one in enumerate(self.workloads) if one != left_out]
-        if not used:
-            used = list(range(len(self.workloads)))
         total = self.losses[:, :, used].sum(axis=2)
         at, step = np.unravel_index(int(total.argmin()), total.shape)
         physical, policy, cost, flash = self.tried[at]

@@ -6,7 +6,7 @@ from typing import Any
 
 from ssdbench.errors import UsageError
 from ssdbench.sim.amplification import Before, Writes
-from ssdbench.sim.fit import Fit, Observed, observed
+from ssdbench.sim.fit import REWRITE, Fit, Observed, observed
 from ssdbench.sim.series import read_series
 from ssdbench.units import KIB, MIB, format_rate, format_size, parse_size
 
@@ -123,19 +123,25 @@ def notes(fit: Fit, capacity_bytes: int) -> list[str]:
     low, high = (one / capacity_bytes - 1 for one in said["physical_bytes_range"])
     slow, fast = said["flash_bytes_per_s_range"]
     superblock = said["superblock_bytes"]
-    worst = max((abs(math.expm1(error)) for error in fit.errors.values()), default=0.0)
+    spare = f"spare area {said['physical_bytes'] / capacity_bytes - 1:.1%}"
+    collection = f"garbage collection {said['gc_policy']}"
+    flash = f"flash {format_rate(said['flash_bytes_per_s'])}"
+    left_out = "no workload was left out: a fit needs another one that does not rewrite zones"
+    if any(one.kind != REWRITE for one in fit.without):
+        spare += f"; without one workload each {low:.1%} to {high:.1%}"
+        collection += f"; without one workload each {', '.join(said['gc_policies'])}"
+        flash += f"; without one workload each {format_rate(slow)} to {format_rate(fast)}"
+        worst = max(abs(math.expm1(-error)) for error in fit.errors.values())
+        left_out = f"each workload that was left out is predicted within {worst:.0%}"
     return [
-        f"spare area {said['physical_bytes'] / capacity_bytes - 1:.1%}; without one workload each "
-        f"{low:.1%} to {high:.1%}",
-        f"garbage collection {said['gc_policy']}; without one workload each "
-        f"{', '.join(said['gc_policies'])}",
-        f"flash {format_rate(said['flash_bytes_per_s'])}; without one workload each "
-        f"{format_rate(slow)} to {format_rate(fast)}",
+        spare,
+        collection,
+        flash,
         f"superblock {format_size(int(superblock))}"
         if superblock
         else "superblock not identifiable: no series rewrites zones",
         "write buffer and cache not identifiable: rates of sustained writes do not tell them",
-        f"a workload that was left out is predicted within {worst:.0%} at worst",
+        left_out,
         "not fitted: reads, latency, heat, TRIM",
     ]
 

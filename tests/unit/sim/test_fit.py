@@ -124,7 +124,7 @@ def measured(model: Path, pattern: str) -> Observed:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Search around the truth only, on a smaller copy: a whole search takes minutes."""
+    """Search around the truth only, on a smaller copy, which is ten times as fast."""
     monkeypatch.setattr(fitting, "SPARES", (0.12, 0.18, 0.27))
     monkeypatch.setattr(fitting, "POLICIES", (GREEDY, Policy("dchoice", 6), Policy("fifo")))
     monkeypatch.setattr(small, "UNITS", 32768)
@@ -162,6 +162,24 @@ def test_a_fitted_drive_behaves_like_its_parameters_say(tmp_path: Path) -> None:
     said = predict(PLANTED, whole.writes, FILLS)
     assert whole.steady == pytest.approx(last_fill(said), rel=0.04)
     assert whole.rates[0] == pytest.approx(said[0], rel=0.2)  # a buffer of 3 % of the drive
+
+
+def test_a_single_workload_is_not_left_out_and_tells_no_error(narrow: None) -> None:
+    found = fit([Observed("a.csv", Writes("random", GIB), np.full(4, 1e8))])
+
+    assert not found.without
+    assert not found.errors
+    assert found.interval(Writes("zipf:0.8", GIB), 1) == (0.0, math.inf)
+    said = fitted.notes(found, GIB)
+    assert "no workload was left out: a fit needs another one that does not rewrite zones" in said
+    assert not [note for note in said if "without one workload" in note or "within" in note]
+
+
+def test_an_error_is_of_the_predicted_rate_as_a_share_of_the_real_rate() -> None:
+    writes = Writes("random", GIB)
+    twice = Fit(PLANTED, {writes: PLANTED}, {writes: math.log(1 / 2)}, 0.0)
+
+    assert "each workload that was left out is predicted within 100%" in fitted.notes(twice, GIB)
 
 
 def test_zones_alone_do_not_tell_the_spare_area() -> None:

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from benchmarks import fidelity
-from benchmarks.fidelity import Sealed, Sheet, by_formula, by_sheet, fills_to_steady, index, split
+from benchmarks.fidelity import (
+    Listed,
+    Sealed,
+    Sheet,
+    by_formula,
+    by_sheet,
+    fills_to_steady,
+    index,
+    split,
+)
 from ssdbench.errors import UsageError
 from ssdbench.sim.amplification import Before, Policy, Writes
 from ssdbench.sim.fit import Fit, Observed, Parameters
@@ -81,9 +90,9 @@ def test_the_held_out_half_cannot_be_read_before_every_drive_is_fitted(
     def fitted(runs: list[Observed]) -> Fit:
         return Fit(made, {runs[0].writes: made}, {runs[0].writes: 0.1}, 0.0)
 
-    def opened(sealed: Sealed) -> list[object]:
+    def opened(sealed: Sealed) -> list[tuple[Listed, Observed]]:
         phase[0] = "judge"
-        return real_open(sealed)  # type: ignore[return-value]
+        return real_open(sealed)
 
     half, sealed = split(index(directory))
     real_open = Sealed.open
