@@ -286,16 +286,29 @@ def fit(series: tuple[str, ...], to: Path, title: str, capacity: int | None, as_
     shuffled or nothing.
     """
     from ssdbench.cli.documents.simulated import Fitted
+    from ssdbench.host.files import write_atomic
     from ssdbench.sim import fitted
     from ssdbench.sim.fit import fit as fit_runs
+    from ssdbench.sim.modelfile import read_model
+    from ssdbench.sim.spec import of_model
 
+    if to.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{to}: the name of a model file ends in .yaml")
     if to.exists():
         raise UsageError(f"{to} exists", hint="give the name of a new file")
     runs = [fitted.measured(one) for one in series]
     found = fit_runs(runs)
-    capacity = capacity or max(run.writes.span_bytes for run in runs)
+    largest = max(run.writes.span_bytes for run in runs)
+    capacity = capacity or largest
+    if not largest <= capacity < found.parameters.physical_bytes:
+        raise UsageError(
+            f"--capacity {format_size(capacity)} is not between the largest range of the series, "
+            f"{format_size(largest)}, and the fitted flash, "
+            f"{format_size(int(found.parameters.physical_bytes))}"
+        )
     text = fitted.model_text(found, capacity, title or to.stem, len(runs))
-    to.write_text(text)
+    of_model(read_model(text, file=str(to), name=to.stem, reference=str(to)), {}, None)
+    write_atomic(to, text)
     made = Fitted(model=str(to), runs=len(runs), **fitted.told(found))
     notes = fitted.notes(found, capacity)
     _print(made, as_json, [f"sim:{to}  fitted to {len(runs)} series", *notes])

@@ -1,5 +1,6 @@
 """Say what a series was measured with, and write fitted parameters as a model file."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,12 @@ from ssdbench.errors import UsageError
 from ssdbench.sim.amplification import Before, Writes
 from ssdbench.sim.fit import REWRITE, Fit, Observed, observed
 from ssdbench.sim.series import read_series
-from ssdbench.units import KIB, MIB, format_rate, format_size, parse_size
+from ssdbench.units import GIB, KIB, format_rate, format_size, parse_size
 
 DIES = 64
 PROGRAM_BYTES = 32 * KIB  # of one die, with all its planes
 GC_LOW = 3
+LEAST_SUPERBLOCKS = 512  # where the size is not known; collection keeps GC_LOW + 1 of them
 KEYS = ("pattern", "span", "block", "iodepth", "before")
 
 
@@ -53,7 +55,8 @@ def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
     together. Reads of garbage collection are of single units, so that `copy_cost` is their time.
     """
     found = fit.parameters
-    superblock = MIB * 1024 if math.isnan(found.superblock_bytes) else found.superblock_bytes
+    unknown = min(GIB, capacity_bytes / LEAST_SUPERBLOCKS)
+    superblock = unknown if math.isnan(found.superblock_bytes) else found.superblock_bytes
     block = max(1, round(superblock / DIES / PROGRAM_BYTES)) * PROGRAM_BYTES
     kept = (GC_LOW + 1) * block * DIES
     op = (found.physical_bytes + kept) / capacity_bytes - 1
@@ -80,10 +83,14 @@ def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
         "gc_d": found.policy.choices,
         "gc_low": GC_LOW,
     }
-    lines = [f"title: {quoted(title)}", "sources:", f'  - "fitted to {runs} series of write rates"']
+    lines = [
+        f"title: {json.dumps(title)}",
+        "sources:",
+        f'  - "fitted to {runs} series of write rates"',
+    ]
     lines += [
         "differences:",
-        *(f"  - {quoted(note)}" for note in notes(fit, capacity_bytes)),
+        *(f"  - {json.dumps(note)}" for note in notes(fit, capacity_bytes)),
         "params:",
     ]
     lines += [f"  {name}: {value}" for name, value in params.items()]
@@ -144,8 +151,3 @@ def notes(fit: Fit, capacity_bytes: int) -> list[str]:
         left_out,
         "not fitted: reads, latency, heat, TRIM",
     ]
-
-
-def quoted(text: str) -> str:
-    """Return the text as a double-quoted scalar of YAML."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -236,7 +236,7 @@ def parse(text: str) -> SimSpec:
     if len(wanted) != len([s for s in settings if s.strip()]):
         raise UsageError(f"{text}: a parameter is given twice")
     scale = wanted.pop("scale", None)
-    return _spec(model, wanted, scale)
+    return of_model(model, wanted, scale)
 
 
 def value_of(desc: ParamDesc, text: str | int) -> int:
@@ -313,7 +313,11 @@ def _setting(text: str, setting: str) -> tuple[str, int]:
     return name, value
 
 
-def _spec(model: ModelFile, wanted: dict[str, int], scale: int | None) -> SimSpec:
+def of_model(model: ModelFile, wanted: dict[str, int], scale: int | None) -> SimSpec:
+    """Return a drive of a model, with other values for some parameters.
+
+    Raises UsageError for values that do not make a drive.
+    """
     if scale is not None and "capacity_bytes" in wanted:
         raise UsageError("capacity and scale both set the size; give one of them")
     base = {name: desc.default for name, desc in parameters().items()}

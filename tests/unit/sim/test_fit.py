@@ -225,6 +225,25 @@ def test_a_series_that_cannot_be_used_is_refused_and_nothing_is_written(
     assert not to.exists()
 
 
+def test_a_fitted_model_makes_a_drive_also_of_one_gibibyte(
+    narrow: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates, to = tmp_path / "a.csv", tmp_path / "made.yaml"
+    rates.write_text("end_s,bytes_per_s\n" + "".join(f"{at},1e8\n" for at in range(1, 40)))
+    command = ["sim", "fit", f"{rates},pattern=random,span=1GiB", "--model"]
+
+    assert run([*command, str(to), "--title", 'a "b"\n\\']) == 0
+    assert load_path(str(to)).title == 'a "b"\n\\'
+    assert parse(f"sim:{to}").capacity_bytes == GIB
+    assert [path.name for path in tmp_path.iterdir() if path != rates] == ["made.yaml"]
+    for capacity in ("1MiB", "100GiB"):
+        assert run([*command, str(tmp_path / "b.yaml"), "--capacity", capacity]) == 2
+        assert "is not between" in capsys.readouterr().err
+    assert run([*command, str(tmp_path / "model")]) == 2
+    assert "ends in .yaml" in capsys.readouterr().err
+    assert not (tmp_path / "b.yaml").exists()
+
+
 def test_an_existing_model_is_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
