@@ -1,7 +1,7 @@
 """Fit the parameters of a simulated drive to rates of a real one, and predict other workloads.
 
-In each quarter of a fill the drive takes the longer of two times: what the host's interface or the
-firmware needs (`most_bytes_per_s`, one value per block size), and what the flash needs,
+In each quarter of a fill the drive takes the longer of two times: the time of the host's interface
+and the firmware (`most_bytes_per_s`, one value per block size), and the time of the flash,
 
     rate = flash_bytes_per_s / (WA + copy_cost * (WA - 1))
 
@@ -47,13 +47,13 @@ BETWEEN = 4  # spare areas that are tried between two that are simulated
 INTERVAL = 0.9
 LAST_FILL_WEIGHT = 0.5
 HOST_SHARES = (0.88, 0.91, 0.94, 0.97, 1.0)  # of the fastest quarter of a fill: one may be luck
-ALIKE = 0.05  # losses of superblocks that the runs do not tell apart: the middle one is taken
+ALIKE = 0.05  # superblocks whose losses differ by less fit equally well; the middle one is taken
 REWRITE = "rewrite"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """One measured run: what was written, and the rate of each quarter of a fill in bytes/s."""
+    """One measured run: its workload, and the rate of each quarter of a fill in bytes/s."""
 
     name: str
     writes: Writes

@@ -1,6 +1,7 @@
 """Write patterns on a small copy, and fits that find the parameters of a known drive again."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -123,11 +124,13 @@ def measured(model: Path, pattern: str) -> Observed:
 
 
 @pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Search around the truth only, on a smaller copy, which is ten times as fast."""
     monkeypatch.setattr(fitting, "SPARES", (0.12, 0.18, 0.27))
     monkeypatch.setattr(fitting, "POLICIES", (GREEDY, Policy("dchoice", 6), Policy("fifo")))
     monkeypatch.setattr(small, "UNITS", 32768)
+    small._simulated.cache_clear()
+    yield
     small._simulated.cache_clear()
 
 
