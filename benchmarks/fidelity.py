@@ -21,6 +21,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -162,6 +163,8 @@ def sheets(directory: Path, drives: Iterable[str]) -> dict[str, Sheet]:
     for drive in drives:
         words = set(re.split(r"[ -]", drive))
         best = max(models, key=lambda entry: len(words & set(re.split(r"[ -]", entry["model"]))))
+        if words.isdisjoint(re.split(r"[ -]", best["model"])):
+            continue
         sequential, iops = number(best["SeqWriteMBs"]), number(best["RndWriteIOPS"])
         size = re.search(r"([\d.]+)(T|G)\b", drive)
         if size:
@@ -277,10 +280,8 @@ def _compared(one: Judged, writes: Writes, sheet: Sheet, other: Parameters | Non
     """Return the run with the predictions that need no series of this drive."""
     alone = math.nan
     if other is not None:
-        try:
+        with suppress(UsageError):  # a range that the guessed spare area does not cover
             alone = last_fill(predict(other, writes, 5))
-        except UsageError:  # a range that the guessed spare area does not cover
-            alone = math.nan
     return replace(
         one, others=alone, sheet=by_sheet(sheet, writes), formula=by_formula(sheet, writes)
     )

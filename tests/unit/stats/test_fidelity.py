@@ -122,6 +122,14 @@ def test_fills_to_steady_are_where_the_last_quarter_outside_ends() -> None:
     assert np.isnan(fills_to_steady([3.0, 2.5, 2.0, 1.8, 1.5, 1.3, 1.2, 1.0]))
 
 
+def test_a_drive_that_no_data_sheet_names_has_none(tmp_path: Path) -> None:
+    sheet = "Maker D7-One,2000,100000\nOther Two,3000,200000\n"
+    (tmp_path / "devices.csv").write_text("model,SeqWriteMBs,RndWriteIOPS\n" + sheet)
+
+    found = fidelity.sheets(tmp_path, [DRIVES[0], "Third Three 960G"])
+    assert found == {DRIVES[0]: Sheet(2e9, 4.096e8, 1024 * GIB)}
+
+
 def test_a_data_sheet_and_the_greedy_formula_predict_without_a_run() -> None:
     sheet = Sheet(2e9, 4e8, 1024 * GIB)
 
