@@ -391,10 +391,16 @@ class LatencyMonitor:
     static: tuple[int, ...]  # the same when the active counters last began again
 
     def since(self, before: "LatencyMonitor") -> tuple[int, ...] | None:
-        """Return the requests in each bucket since an earlier reading; None if it is not known."""
+        """Return the requests in each bucket since an earlier reading; None if it is not known.
+
+        When its timer ends, the drive copies the active counters into the static ones and begins
+        again. Only one of the two signs means that they were reset, or that the timer ended twice.
+        """
         if not (self.on and before.on) or self.thresholds_ms != before.thresholds_ms:
             return None
         again = self.timer < before.timer
+        if again != (self.static != before.static):
+            return None
         counts = [a + (s if again else 0) for a, s in zip(self.active, self.static, strict=True)]
         more = tuple(now - was for now, was in zip(counts, before.active, strict=True))
         return more if min(more) >= 0 and max(counts) < 0xFFFFFFFF else None

@@ -14,6 +14,7 @@ from ssdbench.engine.stage import Context
 from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.errors import DeviceError, HostLacks, UsageError
 from ssdbench.host import nvme as bus
+from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.drive import SlowRequests
 from ssdbench.model.point import SlowDuring
@@ -22,7 +23,7 @@ from ssdbench.report.tables import results_table
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.tail import slow_requests
 from ssdbench.target.nvme import LatencyMonitor, latency_monitor
-from ssdbench.tuning.backends import LatencyMonitorBackend
+from ssdbench.tuning.backends import LatencyMonitorBackend, backends_of
 from ssdbench.tuning.confined import require_ours
 from ssdbench.tuning.journal import SettingsJournal
 from ssdbench.tuning.plan import drive_settings
@@ -134,6 +135,8 @@ def test_the_monitor_of_a_drive_is_decoded_and_differences_are_safe() -> None:
         replace(later, thresholds_ms=(5, 10, 15, 20)),
         replace(later, active=(0, 0, 0, 0)),
         replace(later, active=(0xFFFFFFFF, 112, 120, 116)),
+        replace(later, static=(113, 112, 114, 116)),  # the timer ended, and ran up to 7 again
+        replace(told, timer=0, active=(2, 0, 0, 1)),  # the counters were set to 0, not copied
     ):
         assert useless.since(told) is None
 
@@ -176,7 +179,7 @@ def test_thresholds_are_set_through_the_journal_and_put_back(drive: Drive, tmp_p
     before = bytes(drive.page)
     (setting,) = drive_settings(Host(latency_monitor="10,50,200,1280"), "nvme", "eui.1")
     require_ours(setting.backend, setting.attribute, setting.value)
-    kinds = {Backend.LATENCY_MONITOR: LatencyMonitorBackend(lambda drive: "nvme0n1")}
+    kinds = backends_of(Sysfs(tmp_path), lambda drive: "nvme0n1")
     place = tmp_path / "settings" / "run.jsonl"
 
     with SettingsJournal(place, kinds, boot_id="b", host_id="h") as journal:
