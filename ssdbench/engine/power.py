@@ -6,10 +6,11 @@ second in its health log, which is read every 10 s. A drive that tells no power 
 """
 
 import math
-import re
+import os
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -31,16 +32,20 @@ LONGEST_GAP = 0.1  # between two readings, as a share of the window; but never b
 LEAST_GAP_S = 5.0
 MOST_WATTS = 10_000.0
 LONGEST_LINE = 4096
+LAST_BYTES = 1 << 24  # that are read of a file at first: days of a reading per second
 
 Reading = tuple[float, float]  # seconds since 1970, watts
 
 
 def reading_of(line: str) -> Reading | None:
-    """Parse a line such as `1764288000.5,8.25` or `2026-11-28T00:00:00+00:00;8.25`, else None."""
-    fields = [field.strip() for field in re.split(r"[,;\t]", line)]
+    """Parse a line such as `1764288000.5,8.25` or `2026-11-28T00:00:00+00:00;8.25`, else None.
+
+    A line with a third field is not a reading: a decimal comma may have made it.
+    """
     try:
-        at_s, watts = _seconds(fields[0]), float(fields[1])
-    except (ValueError, IndexError, OverflowError):
+        at, told = line.split(next((mark for mark in ";\t" if mark in line), ","))
+        at_s, watts = _seconds(at.strip()), float(told)
+    except (ValueError, OverflowError):
         return None
     return (at_s, watts) if math.isfinite(at_s) and 0 <= watts <= MOST_WATTS else None
 
@@ -63,7 +68,13 @@ class Meter:
 
     def require_running(self, now_s: float) -> None:
         """Raise UsageError unless the file has readings, and a new one."""
-        self._follow()
+        try:
+            self._follow()
+        except OSError as error:
+            raise UsageError(
+                f"the file of the power meter, {self._path}, cannot be read: {error.strerror}",
+                hint=_FORM,
+            ) from error
         if not self._readings:
             said = f"; line {self._unread!r} is none" if self._unread else ""
             raise UsageError(f"{self._path} has no reading of power{said}", hint=_FORM)
@@ -76,7 +87,8 @@ class Meter:
 
     def between(self, from_s: float, to_s: float) -> list[Reading]:
         """Return the readings of a time, and one before and after it; earlier ones are dropped."""
-        self._follow()
+        with suppress(OSError):  # a file that is missing for a moment must not end a run of days
+            self._follow()
         times = [at_s for at_s, _ in self._readings]
         first = max(0, bisect_left(times, from_s) - 1)
         found = self._readings[first : bisect_right(times, to_s) + 1]
@@ -84,28 +96,27 @@ class Meter:
         return found
 
     def _follow(self) -> None:
-        try:
-            with (
-                regular.opened(self._path) as descriptor,
-                open(descriptor, "rb", closefd=False) as f,
-            ):
-                f.seek(self._at)
-                while (line := f.readline(LONGEST_LINE)).endswith(b"\n"):
-                    self._at += len(line)
-                    text = line.decode(errors="replace").strip()
-                    if (reading := reading_of(text)) is not None:
-                        self._readings.append(reading)
-                    elif self._readings or self._at > len(line):
-                        self._unread = self._unread or text
-        except OSError as error:
-            raise UsageError(
-                f"the file of the power meter, {self._path}, cannot be read: {error.strerror}",
-                hint=_FORM,
-            ) from error
+        """Read the lines that are new; of a file that was not read yet, or is shorter, the last."""
+        path = Path(os.path.realpath(self._path))  # a link may lead to the file of today
+        with regular.opened(path) as descriptor, open(descriptor, "rb", closefd=False) as f:
+            size = f.seek(0, os.SEEK_END)
+            if not 0 < self._at <= size:
+                self._at = max(0, size - LAST_BYTES)
+            f.seek(self._at)
+            while (line := f.readline(LONGEST_LINE)).endswith(b"\n"):
+                self._at += len(line)
+                text = line.decode(errors="replace").strip()
+                if (reading := reading_of(text)) is not None:
+                    self._readings.append(reading)
+                elif self._readings or self._at > len(line):
+                    self._unread = self._unread or text
         self._readings.sort()
 
 
-_FORM = "Each line is a time and the watts: `seconds since 1970,watts` or `ISO 8601 time,watts`."
+_FORM = (
+    "Each line is a time and the watts, and nothing else: `seconds since 1970,watts` or "
+    "`ISO 8601 time,watts`. Decimals follow a point."
+)
 
 
 def mean_watts(readings: Sequence[Reading], from_s: float, to_s: float) -> float:
@@ -117,9 +128,9 @@ def mean_watts(readings: Sequence[Reading], from_s: float, to_s: float) -> float
 
 
 def longest_gap_s(readings: Sequence[Reading], from_s: float, to_s: float) -> float:
-    """Return the longest part of a time without a reading."""
+    """Return the longest part of a time without a reading; of a time that runs back, all of it."""
     inside = [at_s for at_s, _ in readings if from_s < at_s < to_s]
-    return float(np.diff([from_s, *inside, to_s]).max())
+    return float(np.abs(np.diff([from_s, *inside, to_s])).max())
 
 
 IDLE_READINGS = 5
@@ -149,8 +160,10 @@ def idle_watts(
         if meter is None:
             watts = read()
         else:
-            found = meter.between(from_s, clock())
-            watts = mean_watts(found, from_s, clock()) if found else None
+            to_s = clock()
+            found = meter.between(from_s, to_s)
+            silent = from_s >= to_s or longest_gap_s(found, from_s, to_s) > LEAST_GAP_S
+            watts = None if silent or not found else mean_watts(found, from_s, to_s)
         told += [] if watts is None else [watts]
     if len(told) < IDLE_READINGS or not min(told):
         return None
@@ -216,6 +229,8 @@ class PowerWatch:
             watts = float(np.mean([watts for _, watts in self._told]))
             return PowerDuring(source="drive", watts=watts, readings=len(self._told))
         if self._from_s is None or not self._metered or gap_s > most_s:
+            return None
+        if self._to_s <= self._from_s:  # the clock was set back
             return None
         watts = mean_watts(self._metered, self._from_s, self._to_s)
         if not watts:

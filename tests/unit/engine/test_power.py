@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ssdbench.engine import claimedsession
+from ssdbench.engine import power as metering
 from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.engine.power import Meter, PowerWatch, idle_watts, mean_watts, reading_of
 from ssdbench.errors import UsageError
@@ -210,11 +211,18 @@ def test_a_silent_meter_gives_a_finding_and_no_watts(
     assert "30 s" in finding.message or "31 s" in finding.message
 
 
+_LOGGED = "2025-11-28 00:00:00,123"
+
+
 def test_lines_of_a_meter_may_have_both_kinds_of_time() -> None:
     assert reading_of("1764288000.5,8.25") == (NOW_S + 0.5, 8.25)
     assert reading_of("2025-11-28T00:00:00+00:00; 8.25") == (NOW_S, 8.25)
+    assert reading_of("2025-11-28T00:00:00,500+00:00;8.25\r") == (NOW_S + 0.5, 8.25)
     for bad in ("", "time,watts", "1764288000", "1,-3", "1,nan", "nan,3", "1,1e9", "x,1"):
         assert reading_of(bad) is None
+    # Commas of decimals, or of the milliseconds in Python's logs, which would be read as watts.
+    for comma in ("1764288000,5;8,25", "1764288000;8,25", "1764288000,8,25", f"{_LOGGED},8.25"):
+        assert reading_of(comma) is None
     assert mean_watts([(0, 2.0), (10, 4.0)], 0, 10) == pytest.approx(3.0)
 
 
@@ -227,6 +235,46 @@ def test_a_line_that_is_not_finished_is_read_later(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write(f"2.5\n{NOW_S + 2},6\n")
     assert meter.between(NOW_S, NOW_S + 9)[1:] == [(NOW_S + 1, 12.5), (NOW_S + 2, 6.0)]
+
+
+def test_a_file_that_is_missing_for_a_moment_or_begins_again_ends_no_run(tmp_path: Path) -> None:
+    today, link = tmp_path / "today.csv", tmp_path / "power.csv"
+    today.write_text(f"time,watts\n{NOW_S},5\n{NOW_S + 1},5\n")
+    link.symlink_to(today)
+    meter = Meter(link)
+    meter.require_running(NOW_S + 1)
+
+    today.unlink()
+    watch = watched(Pages(waves), ClaimedSession(WearyDrive().info, None), meter=meter)  # type: ignore[arg-type]
+    assert watch.during() is None
+    assert [finding.code for finding in watch.findings()] == [Code.POWER_GAP]
+    today.write_text(f"{NOW_S + 2},6\n")
+    assert meter.between(NOW_S + 2, NOW_S + 3) == [(NOW_S + 1, 5.0), (NOW_S + 2, 6.0)]
+
+
+def test_of_a_long_file_only_the_end_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metering, "LAST_BYTES", 1000)
+    meter = a_file(tmp_path / "p.csv", every_s=1, until_s=3600)
+
+    found = meter.between(NOW_S, NOW_S + 3700)
+
+    assert 10 < len(found) < 100
+    assert found[-1][0] == NOW_S + 3629
+
+
+def test_a_clock_that_is_set_back_in_a_window_gives_no_watts(tmp_path: Path) -> None:
+    now_s = iter([*(NOW_S + 100 + n for n in range(90)), NOW_S + 50])
+    meter = a_file(tmp_path / "p.csv", every_s=1, until_s=300)
+    watch = PowerWatch(lambda: None, meter, wall=lambda: 0.0, clock=lambda: next(now_s))
+    for _ in range(90):
+        watch.look("measure")
+
+    watch.end()
+
+    assert watch.during() is None
+    assert [finding.code for finding in watch.findings()] == [Code.POWER_GAP]
 
 
 @pytest.mark.parametrize(
@@ -270,6 +318,9 @@ def test_idle_watts_come_before_the_first_request(tmp_path: Path) -> None:
     truth = float(np.mean([waves(n / 100) for n in range(5_000)]))
     assert by_meter is not None
     assert by_meter.value == pytest.approx(truth, rel=0.01)
+    clock[0] = 58.0
+    silent = a_file(tmp_path / "silent.csv", every_s=0.5, until_s=30)
+    assert idle_watts(lambda: None, silent, sleep=sleep, clock=lambda: NOW_S + clock[0]) is None
 
 
 def test_targets_of_watts_are_judged_only_by_measured_power(tmp_path: Path) -> None:
