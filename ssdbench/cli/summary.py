@@ -81,7 +81,7 @@ def run_document(ended: Ended) -> Ran:
     )
 
 
-_POWER = ("power", "IOPS/W")
+_POWER = ("power", "told by", "IOPS/W")
 _TARGETS = ("target", "wanted", "seen", "outcome", "why")
 _COMPARED = ("compared", "workload", "fastest", "IOPS", "slowest", "IOPS")
 _INSIDE = ("inside the drive", "answer")
@@ -130,7 +130,11 @@ def _row(point: PointResult, *, told: bool = False) -> tuple[str, ...]:
         "-" if bound is None else format_bound(bound),
         "-" if iops is None else f"{'at most ' * point.unsteady}{format_count(iops.value)}",
         "-" if p99 is None else format_ns(p99),
-        *([words.watts(point.estimate("watts")), _per_watt(point)] if told else []),
+        *(
+            [words.watts(point.estimate("watts")), words.told_by(point) or "-", _per_watt(point)]
+            if told
+            else []
+        ),
         point.verdict,
     )
 

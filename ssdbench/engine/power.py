@@ -23,7 +23,7 @@ from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import PowerGap
 from ssdbench.model.point import Estimate, PowerDuring
-from ssdbench.stats.estimate import mean_of_repeats, upper_tolerance
+from ssdbench.stats.estimate import cost_of_repeats
 from ssdbench.units import format_duration
 
 HEADER = "time_s,watts,source\n"
@@ -167,9 +167,10 @@ def idle_watts(
         told += [] if watts is None else [watts]
     if len(told) < IDLE_READINGS or not min(told):
         return None
-    estimate = mean_of_repeats(told, "idle_watts", "W")
-    how = f"{estimate.method} of {format_duration((clock() - began_s) / IDLE_READINGS)}"
-    return estimate.model_copy(update={"bound": upper_tolerance(told), "method": how})
+    estimate = cost_of_repeats(told, "idle_watts", "W")
+    length = format_duration((clock() - began_s) / IDLE_READINGS)
+    how = f"{estimate.method} of {length}, power by the {'drive' if meter is None else 'meter'}"
+    return estimate.model_copy(update={"method": how})
 
 
 class PowerWatch:

@@ -443,9 +443,10 @@ def _capacity_rows(result: RunResult) -> Iterator[Row]:
         ("capacity_drive_writes_per_day", wear and wear.dwpd_used, "1/d"),
         ("capacity_planned_iops", made and made.planned_iops, "1/s"),
         ("capacity_price", made and made.cost, "1"),
-        ("capacity_power_w", made and made.power_w, "W"),
     ):
         yield common | _number(metric, value, unit, how)
+    power = made and made.power_w
+    yield common | _number("capacity_power_w", power, "W", found.power_source or how)
     # A number of drives that is not validated is only in `answer`, where its verdict is too.
     drives = made.drives if made and not found.reasons else None
     yield common | _number("capacity_drives", drives, "1", how) | {"answer": answer_line(found)}

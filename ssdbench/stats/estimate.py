@@ -86,6 +86,12 @@ def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate
     )
 
 
+def cost_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
+    """Estimate the mean of a quantity whose pessimistic side is the upper one."""
+    mean = mean_of_repeats(values, metric, unit)
+    return mean.model_copy(update={"bound": upper_tolerance(values)})
+
+
 def median_of_repeats(values: Sequence[float]) -> Estimate:
     """Estimate the median rate of repeats, with its interval by order statistics."""
     interval = median_interval(values)

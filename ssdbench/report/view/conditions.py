@@ -90,8 +90,8 @@ def test(result: RunResult) -> page.Section:
         *([_budget(result.budget)] if result.budget else []),
         ("Bytes written by the run", _written(result)),
         *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
-        *([("Idle power before the run", words.watts(result.idle_watts))]
-          if result.idle_watts else []),
+        *([("Idle power before the run", f"{words.watts(idle)}, {idle.method}")]
+          if (idle := result.idle_watts) else []),
         ("Purge", _titles(purge) or own),
         ("Preconditioning", _titles(fills) or own),
         *([("Write cache", _cache(result.write_cache))] if result.write_cache else []),

@@ -316,11 +316,6 @@ def _least_per_watt(point: PointResult) -> str:
     return words.bound(None if estimate is None or point.unsteady else estimate.bound)
 
 
-def _told_by(point: PointResult) -> str:
-    sources = dict.fromkeys(r.power.source for r in point.repeats if r.power is not None)
-    return ", ".join({"meter": "meter", "drive": "drive's health log"}[one] for one in sources)
-
-
 _POWER: list[page.ColumnOf[PointResult]] = [
     LABEL,
     (page.number("Drive", hint="mean, with its 95 % interval"), _watts("watts")),
@@ -328,7 +323,7 @@ _POWER: list[page.ColumnOf[PointResult]] = [
     (page.number("IOPS per watt, mean"), _watts("iops_per_watt")),
     (page.number("Energy per GB"), _watts("joules_per_gb")),
     (page.number("CPUs of the host"), _watts("host_watts")),
-    ("Told by", _told_by),
+    ("Told by", words.told_by),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from ssdbench.model.finding import Severity
-from ssdbench.model.point import Estimate, Verdict
+from ssdbench.model.point import Estimate, PointResult, Verdict
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Point, Workload
 from ssdbench.report.view.page import Cell, Column, Facts, Table
@@ -176,6 +176,12 @@ def watts(estimate: Estimate | None) -> str:
     ends = (estimate.ci_low, estimate.ci_high)
     said = "" if None in ends else f" ({' to '.join(format_figure(end or 0.0) for end in ends)})"
     return f"{quantity(estimate.value, estimate.unit)}{said}"
+
+
+def told_by(point: PointResult) -> str:
+    """Name what told the power of a point; empty if nothing told it."""
+    sources = dict.fromkeys(r.power.source for r in point.repeats if r.power is not None)
+    return ", ".join({"meter": "meter", "drive": "drive's health log"}[one] for one in sources)
 
 
 def span(low: float | None, high: float | None) -> str:

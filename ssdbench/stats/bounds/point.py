@@ -14,7 +14,7 @@ from ssdbench.stats.bounds.measured import Context, Measured
 from ssdbench.stats.bounds.pointfindings import all_findings
 from ssdbench.stats.bounds.streams import flush_latencies, latencies, stream_results
 from ssdbench.stats.bounds.sustained import Sustained, WarmUpEvidence, evidence_of, sustained
-from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats, upper_tolerance
+from ssdbench.stats.estimate import cost_of_repeats, mean_of_repeats, median_of_repeats
 from ssdbench.stats.histogram import Histogram
 from ssdbench.units import format_duration
 
@@ -210,7 +210,7 @@ def _power(repeats: Sequence[Repeat], known: Sustained) -> list[Estimate]:
     told = [(one, one.power) for one in repeats if one.power is not None]
     found = []
     if told:
-        watts = _cost([power.watts for _, power in told], "watts", "W")
+        watts = cost_of_repeats([power.watts for _, power in told], "watts", "W")
         ratios = [one.iops / power.watts for one, power in told]
         rate = mean_of_repeats(ratios, "iops_per_watt", "1/J")
         at_bound = known.bound_iops / watts.value
@@ -218,19 +218,15 @@ def _power(repeats: Sequence[Repeat], known: Sustained) -> list[Estimate]:
         found += [watts, rate.model_copy(update={"bound": bound})]
         if all(one.bw_bytes_per_s for one, _ in told):
             per_gb = [1e9 * power.watts / one.bw_bytes_per_s for one, power in told]
-            found.append(_cost(per_gb, "joules_per_gb", "J/GB"))
+            found.append(cost_of_repeats(per_gb, "joules_per_gb", "J/GB"))
         by = " and ".join(sorted({power.source for _, power in told}))
         how = {"method": f"mean, t on {len(told)} repeats, power by the {by}"}
         found = [one.model_copy(update=how) for one in found]
     if host := [one.host.watts for one in repeats if one.host is not None and one.host.watts]:
-        found.append(_cost(host, "host_watts", "W"))
+        of_cpus = cost_of_repeats(host, "host_watts", "W")
+        how = {"method": f"{of_cpus.method}, power by the CPU packages (RAPL)"}
+        found.append(of_cpus.model_copy(update=how))
     return found
-
-
-def _cost(values: Sequence[float], metric: str, unit: str) -> Estimate:
-    """Estimate the mean of a quantity whose pessimistic side is the upper one."""
-    mean = mean_of_repeats(values, metric, unit)
-    return mean.model_copy(update={"bound": upper_tolerance(values)})
 
 
 def _by_direction(measured: Sequence[Measured]) -> list[Estimate]:

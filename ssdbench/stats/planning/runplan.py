@@ -677,11 +677,15 @@ def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
 def power_of(wanted: CapacityPlan, point: PointResult) -> tuple[float | None, str]:
     """Return the power of one drive in W and its source: given, or the measured upper limit."""
     measured = point.estimate("watts")
-    told = "not measured" if measured is None else f"measured: {format_figure(measured.value)} W"
-    if measured is None or wanted.power_w is not None:
+    by = "" if measured is None else f" ({measured.method})"
+    told = f"measured: {format_figure(measured.value)} W{by}" if measured else "not measured"
+    if wanted.power_w is not None:
         return wanted.power_w, f"as given; {told}"
-    upper = measured.value if measured.bound is None else measured.bound
-    return math.ceil(100 * upper) / 100, f"the upper limit; {told}"
+    if measured is None:
+        return None, ""
+    if measured.bound is None:
+        return math.ceil(100 * measured.value) / 100, f"too few repeats for an upper limit; {told}"
+    return math.ceil(100 * measured.bound) / 100, f"the upper limit; {told}"
 
 
 def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:

@@ -318,6 +318,8 @@ def test_idle_watts_come_before_the_first_request(tmp_path: Path) -> None:
     truth = float(np.mean([waves(n / 100) for n in range(5_000)]))
     assert by_meter is not None
     assert by_meter.value == pytest.approx(truth, rel=0.01)
+    assert idle.method.endswith("power by the drive")
+    assert by_meter.method == "mean, t on 5 repeats of 10 s, power by the meter"
     clock[0] = 58.0
     silent = a_file(tmp_path / "silent.csv", every_s=0.5, until_s=30)
     assert idle_watts(lambda: None, silent, sleep=sleep, clock=lambda: NOW_S + clock[0]) is None
@@ -362,7 +364,11 @@ def test_targets_of_watts_are_judged_only_by_measured_power(tmp_path: Path) -> N
     measured_w, source = power_of(CapacityPlan(), told)
     assert measured_w is not None and measured_w > 8.05
     assert source.startswith("the upper limit; measured: 8.")
-    assert power_of(CapacityPlan(), silent)[0] is None
+    assert "power by the meter" in source
+    assert power_of(CapacityPlan(), silent) == (None, "")
+    (first,) = (one for one in told.estimates if one.metric == "watts")
+    alone = told.model_copy(update={"estimates": (first.model_copy(update={"bound": None}),)})
+    assert power_of(CapacityPlan(), alone)[1].startswith("too few repeats for an upper limit")
 
     stage = run.stages[place]
     stages = list(run.stages)
