@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +40,7 @@ from ssdbench.target.nvme import (
     data_written_bytes,
     flash_written,
     interval_watts,
+    is_ocp,
     latency_monitor,
     ocp_errors,
     throttle_counters,
@@ -193,13 +194,16 @@ class ClaimedSession:
             return None
 
     def _ocp(self, drive: Nvme) -> bytes:
-        """Read the OCP log; after a refusal never again, because it would add to the error log."""
+        """Read the OCP log; after a refusal, or another maker's page, neither it nor C3h again.
+
+        A command that is refused would add to the error log.
+        """
+        page = b""
         if not self._lacks_ocp:
-            try:
-                return drive.log_page(OCP_LOG, OCP_BYTES)
-            except DeviceError:
-                self._lacks_ocp = True
-        return b""
+            with suppress(DeviceError):
+                page = drive.log_page(OCP_LOG, OCP_BYTES)
+            self._lacks_ocp = not is_ocp(page)
+        return page
 
     def ceiling_iops(self, workload: Workload) -> float | None:
         """Return the IOPS of fio's null engine with this workload, on the CPUs that measure.

@@ -10,6 +10,8 @@ from typing import cast
 import numpy as np
 import pytest
 
+from ssdbench.engine import claimedsession
+from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.engine.stage import Context
 from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.errors import DeviceError, HostLacks, UsageError
@@ -238,6 +240,31 @@ def test_a_unit_reads_the_monitor_before_and_after_it(tmp_path: Path) -> None:
     rows = {row["metric"]: row for row in results_table(shown).rows if row.get("repeat_number")}
     assert rows["slow_requests_of_drive"]["metric_value"] == 1
     assert rows["slow_requests_of_host"]["metric_value"] == 1
+
+
+def test_the_monitor_is_not_read_where_c0h_is_of_another_maker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    class Foreign:
+        def log_page(self, log: int, size: int) -> bytes:
+            asked.append(log)
+            return bytes(size)
+
+    @contextmanager
+    def opened(node: Path) -> Iterator[Foreign]:
+        yield Foreign()
+
+    monkeypatch.setattr(claimedsession, "opened", opened)
+    info = WearyDrive().info.model_copy(update={"node": "/dev/nvme7n1"})
+    session = ClaimedSession(info, None)  # type: ignore[arg-type]
+
+    session.throttle_counters()
+
+    assert session.latency_monitor() is None
+    assert 0xC0 in asked
+    assert 0xC3 not in asked
 
 
 def test_the_finding_warns_only_if_the_host_was_slow_more_often() -> None:
