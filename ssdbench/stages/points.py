@@ -2,7 +2,8 @@
 
 Points form groups that are measured one after another. Within a group every point is measured in
 several shuffled passes (seed and order are stored). So a drive that warms up, wears or recovers
-over the hours affects all points alike, not only the points that are measured last.
+over the hours affects these points alike, not only the points that are measured last. Points that
+only read have their own passes, after those of the others.
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (block
 size, sequential or random; see `ssdbench.stages.layouts`). The layout of the warm-up is first. All

@@ -374,7 +374,8 @@ class Profile(ProfileModel):
     the unit."""
     steady: Steady = Steady()
     repeats: Repeats = 10
-    """Repeats per point; each pass measures all points once, in random order."""
+    """Repeats per point; each pass has a new random order. Points that only read come after all
+    passes of the others."""
     window_s: Seconds = Field(default=60.0, alias="window")
     """Time measured and counted per repeat."""
     settle: Settle = Settle()
