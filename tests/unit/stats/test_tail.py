@@ -98,6 +98,8 @@ def test_a_request_just_above_a_threshold_is_matched_with_the_bucket_below() -> 
     assert found is not None
     assert found.of_drive == (0, 1, 0, 0)
     assert found.of_host == (0, 0, 1, 0)
+    lowest = Histogram.of(np.concatenate([np.full(1000, MS / 2), [5.1 * MS]]))
+    assert slow_requests(lowest, (0, 0, 0, 0), BEGINS_MS) is None
 
 
 def a_page(**changes: object) -> bytes:
