@@ -1,1 +1,1 @@
-"""Run stages, without knowing any kind of stage by name."""
+"""Run the stages of a run; no module here names a kind of stage, such as a fill or a sweep."""

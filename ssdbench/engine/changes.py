@@ -1,4 +1,4 @@
-"""Compare readings of drive and host, to find what changed since a run began or stopped; pure."""
+"""Compare readings of drive and host from two moments of a run, to find what changed; no I/O."""
 
 import math
 import re
@@ -15,27 +15,27 @@ from ssdbench.model.findings.drive import LinkErrors
 from ssdbench.model.result import FlashWritten
 from ssdbench.units import format_capacity
 
-# The longest time in which the current unit wrote without a record in the journal: records come
-# every ALIVE_EVERY_S, and a busy host may be late by as much again.
+# The longest time during which a unit can write without a new record in the journal. A running unit
+# stores a record every ALIVE_EVERY_S; a busy host may take twice as long.
 UNSEEN_S = 2 * ALIVE_EVERY_S
-ROUNDING_BYTES = 2 * 512_000  # two readings of a health log, which counts units of 512,000 bytes
-FASTEST_BYTES_PER_S = 16e9  # of any drive (PCIe 5.0 x4), for journals that show no rate
+ROUNDING_BYTES = 2 * 512_000  # rounding of two health logs, which count in 512,000 bytes
+FASTEST_BYTES_PER_S = 16e9  # fastest PCIe 5.0 x4 drive; used if a journal shows no rate
 
 
 @dataclass(frozen=True, slots=True)
 class DriveCheck:
-    """Whether the drive still holds the data that the run wrote, and the reason."""
+    """Tell whether the drive still holds the data that the run wrote, and why that is so."""
 
     intact: bool
     reason: str  # a clause: "the drive's counters match the journal"
-    touched: bool = False  # a counter shows that something else wrote to it or discarded data
+    touched: bool = False  # a counter shows a write or discard by another program
 
 
 def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
-    """Compare the newest write counters in the journal with the current ones.
+    """Compare the newest write counters in the journal with the drive's current write counters.
 
-    A drive that another program wrote to may also have been discarded or formatted, which removes
-    the fill. So any write that is not from this run means that the drive is not intact.
+    A program that wrote to the drive may also have discarded or formatted it, which erases the data
+    that the run wrote. So the drive does not count as intact after any write by another program.
     """
     seen = [
         (record, Counters.model_validate(counters))
@@ -62,7 +62,7 @@ def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
         return DriveCheck(False, f"{what}, and no counter shows what was written meanwhile")
     at_work = record.kind in (Kind.BEGUN, Kind.ALIVE)
     if now.discarded_bytes != last.discarded_bytes:
-        # A run that itself discards data may have done so again just before it was killed.
+        # A run that discards data itself may have discarded more just before it was killed.
         own = at_work and any(
             a.epoch == b.epoch and a.discarded_bytes != b.discarded_bytes
             for (_, a), (_, b) in pairwise(seen)
@@ -92,15 +92,16 @@ def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
 
 
 def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """Return the bytes in the health log that neither the kernel nor our NVMe passthrough wrote.
+    """Return the bytes in the drive's health log that neither the kernel nor this run counted.
 
-    The log differs from the kernel's count when it is late, or counts other namespaces too. A
-    difference as large as the one during the run is allowed.
+    The log may differ from the kernel's count for two harmless reasons: the drive updates the log
+    late, or the log also counts other namespaces. So the largest difference seen during the run is
+    subtracted.
     """
     gaps: list[int] = []
     passing, passed, before = False, 0, 0
     for record, counters in seen:
-        written = record.data.get("bytes_written", 0)  # by the run's own count
+        written = record.data.get("bytes_written", 0)  # as counted by the run
         own = written if isinstance(written, int) else 0
         if passing:
             passed += own - before
@@ -108,7 +109,7 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
         if record.kind is Kind.BEGUN:
             passing = _passes(record)
         elif record.kind is Kind.RESUMED and not record.data.get("stands"):
-            gaps.clear()  # writes by other programs are not drift
+            gaps.clear()  # drop differences that other programs' writes caused
         if counters.log_bytes is not None and counters.epoch == now.epoch:
             gaps.append(counters.log_bytes - counters.written_bytes - passed)
     if now.log_bytes is None or not gaps:
@@ -118,10 +119,11 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
 
 
 def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """Return the bytes in the health log since the run, after the kernel's counters restarted.
+    """Return the bytes that the health log counted after a run, whose kernel counters restarted.
 
-    Bytes that the run itself may have written after its last reading of the log are subtracted.
-    The drift between log and kernel during the run is subtracted, too.
+    The kernel's counters restart with the host or when a drive is attached again. Bytes that the
+    run may have written after its last reading of the log are subtracted. So is the change, during
+    the run, of the difference between the log and the kernel's count.
     """
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:
@@ -132,7 +134,7 @@ def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int
         for _, c in logged
         if c.log_bytes is not None and c.epoch == last.epoch
     ]
-    begun = [r for r, _ in seen if r.n > record.n]  # units that wrote until the host went down
+    begun = [r for r, _ in seen if r.n > record.n]  # begun after the log's last reading
     unseen = seen[-1][1].written_bytes - last.written_bytes if begun else 0
     at_work = seen[-1][0].kind in (Kind.BEGUN, Kind.ALIVE)
     allowed = unseen + (round(_rate(seen) * UNSEEN_S) if at_work else 0)
@@ -141,19 +143,19 @@ def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int
 
 
 def _passes(begun: Record) -> bool:
-    """Tell whether this unit writes past the kernel's block layer (NVMe passthrough)."""
+    """Tell whether a unit writes by NVMe passthrough, past the counters of the block layer."""
     return bool(begun.data.get(PAST_KERNEL))
 
 
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
-    """Return the fastest write rate between two records; FASTEST_BYTES_PER_S if unknown.
+    """Return the fastest write rate between two journal records; FASTEST_BYTES_PER_S if unknown.
 
-    The times come from the monotonic clock, because the wall clock may be set during a run.
+    Elapsed time comes from the monotonic clock, because the wall clock may be changed during a run.
     """
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
         for (_, a), (record, b) in pairwise(seen)
-        if record.kind is not Kind.RESUMED  # no unit was running before it
+        if record.kind is not Kind.RESUMED  # no unit ran between the stop and the resume
         and a.epoch == b.epoch
         and a.read_at_s
         and (elapsed_s := b.read_at_s - a.read_at_s) >= 1
@@ -162,10 +164,10 @@ def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
 
 
 # Keys in the first record of a journal.
-HOST = "host"  # facts that are compared when the run ends
+HOST = "host"  # facts of the host that are compared when the run ends
 FLASH = "flash_written"  # the drive's counters of host and flash writes
 
-_SUSPENDED = "time suspended"  # since boot, so that each boot begins at 0
+_SUSPENDED = "time suspended"  # counted from 0 since boot
 _WATCHED = frozenset(
     {
         "kernel",
@@ -185,14 +187,14 @@ _WATCHED = frozenset(
 _DRIVE = "drive: "
 _CORRECTED = "PCIe corrected errors"
 _COUNTERS = (_CORRECTED, "PCIe non-fatal errors", "PCIe fatal errors")
-# Health logs count units of 512,000 bytes and are updated late, so the difference of two readings
-# means little if fewer bytes were written.
+# Health logs count in units of 512,000 bytes and are updated late. So the difference of two
+# readings is too inexact if the host wrote fewer bytes than this.
 LEAST_HOST_BYTES = 10**9
-WIDEST = 0.25  # width of an interval of write amplification, as a share of its middle, at most
+WIDEST = 0.25  # largest allowed width of the write amplification's interval / middle
 
 
 def compared_facts(facts: Mapping[str, str]) -> dict[str, str]:
-    """Select the facts that must not change during a run."""
+    """Select the facts of host and drive that must not change during a run."""
     return {
         name: value
         for name, value in facts.items()
@@ -201,15 +203,15 @@ def compared_facts(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def facts_at_start(facts: Mapping[str, str]) -> dict[str, str]:
-    """Select the facts that a run stores at its start, for later comparison, and PCIe errors."""
+    """Select what a run stores at its start to compare later: facts of host, drive and link."""
     counters = {name: facts[_DRIVE + name] for name in _COUNTERS if _DRIVE + name in facts}
     return compared_facts(facts) | {_DRIVE + name: said for name, said in counters.items()}
 
 
 def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """List the facts that changed, as `governor: performance, now powersave`.
+    """List the facts of the host that changed, each as `governor: performance, now powersave`.
 
-    A longer time in suspend counts as a change, because the drive may have lost its power.
+    If the host was suspended meanwhile, that is listed too, because the drive may have lost power.
     """
     old, new = compared_facts(before), compared_facts(after)
     return tuple(
@@ -220,7 +222,7 @@ def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[s
 
 
 def _seconds(facts: Mapping[str, str]) -> int:
-    """Return how long the host was suspended; the largest integer if the facts do not say."""
+    """Return how many seconds the host was suspended since boot; sys.maxsize if unknown."""
     number = facts.get(_SUSPENDED, "").removesuffix(" s")
     return int(number) if number.isdigit() else sys.maxsize
 
@@ -228,9 +230,9 @@ def _seconds(facts: Mapping[str, str]) -> int:
 def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Finding, ...]:
     """Return a finding for each kind of PCIe error on the drive's link during the run (AER).
 
-    A corrected error costs the time to send a packet again; the other kinds lose a request.
-    Counters restart at each boot, so a count that fell is ignored. Source:
-    Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and others).
+    After a corrected error the link sends the packet again, which costs time; an error of another
+    kind loses a request. Counters restart at each boot, so a counter that became smaller is
+    ignored. Source: Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and others).
     """
     findings = []
     for name in _COUNTERS:
@@ -241,16 +243,17 @@ def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fi
 
 
 def _aer_total(said: str | None) -> int | None:
-    """Parse the total at the end of an AER statistics file; None if there is no total."""
+    """Parse the total at the end of an AER statistics file; None if the file has no total."""
     found = re.search(r"\bTOTAL_ERR_\w+ (\d+)$", said or "")
     return int(found[1]) if found else None
 
 
 def flash_written_between(before: object, after: FlashWritten | None) -> FlashWritten | None:
-    """Return the bytes from the host and to flash between two log readings; None if unknown.
+    """Return the bytes that the host wrote and the drive programmed to flash between two readings.
 
-    `before` is a reading from the journal. The result is unknown if the host wrote too few bytes,
-    the counters fell (another drive, a reset log), or their step is unknown or too coarse.
+    `before` is a reading from the journal, `after` a newer one. The result is None if the host
+    wrote less than 1 GB, if the flash counter did not grow (another drive, a reset log), or if the
+    counter's step is unknown or too coarse for the amount.
     """
     if not isinstance(before, Mapping) or after is None:
         return None

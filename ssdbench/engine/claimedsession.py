@@ -1,4 +1,4 @@
-"""Give a run access to a device or file that it has claimed."""
+"""Give a run access to the device or file that the run has claimed for itself."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -78,11 +78,11 @@ class ClaimedSession:
         self._lacks_ocp = self._lacks_monitor = False
         self._tells_power = True
         self._flash = FlashCounter()
-        self._reformatted: Purged | None = None  # a format since which nothing was written
-        self.wrote_past_the_kernel = False  # by NVMe passthrough, which the kernel does not count
+        self._reformatted: Purged | None = None  # the format of `reformat`, until `purge` uses it
+        self.wrote_past_the_kernel = False  # by uncounted NVMe passthrough
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """Return the generator of the profile: fio, or the kernel module ssdb_slam."""
+        """Return the generator that the profile names: fio, or the kernel module ssdb_slam."""
         fio = PassthroughFio(
             attachment(self.info, self._descriptor()),
             Path(self.info.node),
@@ -107,7 +107,7 @@ class ClaimedSession:
         below: Path | None,
         meanwhile: Callable[[Process], None],
     ) -> JobOutcome:
-        """Run fio on the claimed target, or on files in the directory `below`."""
+        """Run fio on the claimed target, or on files in the directory `below` if it is given."""
         with ExitStack() as held:
             way: Access = (
                 attachment(self.info, self._descriptor())
@@ -124,24 +124,24 @@ class ClaimedSession:
             )
 
     def recheck(self) -> None:
-        """Check identity, size, content and all guard rules again while the claim is held."""
+        """Check the claimed target again: its identity, size, content and all safety rules."""
         self._claim.check()
         if self._watch is not None:
             self._watch.before_writing()
 
     def counters(self) -> Counters:
-        """Read the kernel's counters of a device; all zero for a file."""
+        """Read the kernel's counters of written and discarded bytes; all zero for a file."""
         return counters_of(self.info)
 
     def health_written_bytes(self) -> int | None:
-        """Read "data units written" of an NVMe drive; None if the log cannot be read."""
+        """Read "data units written" of an NVMe drive, in bytes; None without a readable log."""
         return health_written_bytes(self.info)
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Read the bytes that the host wrote and the bytes written to flash (NVMe with OCP log).
+        """Read an NVMe drive's counters of bytes written by the host and to flash (OCP log).
 
-        The method waits until the counter no longer changes. The result is None if the drive lacks
-        a log.
+        The method waits until the flash counter no longer changes. The result is None if the drive
+        has no health log or no OCP log.
         """
 
         def read() -> FlashWritten | None:
@@ -157,7 +157,7 @@ class ClaimedSession:
         return throttle_counters(*logs) | ocp_errors(logs[1])
 
     def latency_monitor(self) -> LatencyMonitor | None:
-        """Read OCP's log C3h; a drive that refuses it, or OCP's C0h, is not asked again."""
+        """Read the latency monitor (OCP log C3h); do not try again after a refusal."""
         node = Path(self.info.node).resolve()
         if self._lacks_monitor or self._lacks_ocp or not node.name.startswith("nvme"):
             return None
@@ -170,7 +170,7 @@ class ClaimedSession:
         return found
 
     def drive_watts(self) -> float | None:
-        """Read the power of the last second from the health log (NVMe 2.3); None without it."""
+        """Read the mean power of the last second, in W, from the health log (NVMe 2.3) or None."""
         node = Path(self.info.node)
         if self._tells_power and node.resolve().name.startswith("nvme"):
             try:
@@ -178,12 +178,12 @@ class ClaimedSession:
                     watts = interval_watts(drive.log_page(HEALTH_LOG, HEALTH_BYTES))
             except (DeviceError, HostLacks):
                 return None
-            self._tells_power = watts is not None  # a drive without the field is asked once
+            self._tells_power = watts is not None  # do not read again if the log has no power
             return watts
         return None
 
     def _logs(self) -> tuple[bytes, bytes] | None:
-        """Read the health log and the OCP log (may be empty); None if the logs cannot be read."""
+        """Read the health log and the OCP log, which may be empty; return None if reading fails."""
         node = Path(self.info.node).resolve()
         if not node.name.startswith("nvme"):
             return None
@@ -194,9 +194,10 @@ class ClaimedSession:
             return None
 
     def _ocp(self, drive: Nvme) -> bytes:
-        """Read the OCP log; after a refusal, or another maker's page, neither it nor C3h again.
+        """Read the OCP log (C0h); return an empty page if the drive lacks this log.
 
-        A command that is refused would add to the error log.
+        A drive that once refused the page, or returned a page that is not OCP's, is not asked for
+        C0h or C3h again, because each refused command adds an entry to the drive's error log.
         """
         page = b""
         if not self._lacks_ocp:
@@ -206,9 +207,10 @@ class ClaimedSession:
         return page
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Return the IOPS of fio's null engine with this workload, on the CPUs that measure.
+        """Measure the IOPS of fio's null engine, which does no I/O, with this workload.
 
-        Each workload is tried once, whatever its range, because the null engine ignores offsets.
+        Each workload is measured once and the result is kept. Workloads that differ only in their
+        range of the drive share a result, because the null engine ignores offsets.
         """
         whole = ActiveRange(offset_bytes=0, length_bytes=self.info.size_bytes)
         kind = workload.model_copy(update={"range": whole})
@@ -217,7 +219,7 @@ class ClaimedSession:
         return self._ceilings[kind]
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Purge the claimed drive; `share` is called with the finished share, from 0 to 1."""
+        """Purge the claimed drive; the callback `share` gets the finished part, from 0 to 1."""
         if method is Purge.FORMAT and self._reformatted is not None:
             done, self._reformatted = self._reformatted, None  # `reformat` purged it already
             return done
@@ -232,10 +234,10 @@ class ClaimedSession:
         return done
 
     def reformat(self, wanted: LbaFormat) -> Purged:
-        """Give the drive another LBA format, after storing the old one, and update `info`.
+        """Store the drive's LBA format on disk, give it another format, and update `info`.
 
-        Formatting also purges, so the next `purge` by format does nothing. Raises UsageError for a
-        format that the drive does not offer.
+        Formatting also purges the drive, so the next call of `purge` with FORMAT does nothing.
+        Raises UsageError for a format that the drive does not offer.
         """
         if why := unoffered(wanted, self.info):
             raise UsageError(why)
@@ -256,7 +258,7 @@ class ClaimedSession:
         return done
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Discard a range of the claimed device (BLKDISCARD). Raises HostLacks for a file."""
+        """Discard a byte range of the claimed device (BLKDISCARD). Raises HostLacks for a file."""
         self.recheck()
         discard(self.info, self._descriptor(), offset_bytes, length_bytes)
 
@@ -264,11 +266,11 @@ class ClaimedSession:
     def released(
         self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
     ) -> Iterator[None]:
-        """Release the claim during a `with` block, and store that in the journal.
+        """Release the drive's claim during a `with` block; note the release in the journal.
 
         No generator may be running during the block. `leaves_signatures` means that the block makes
-        file systems; after a crash, `resume` learns from the journal that these are ours. See
-        `Claim.released`.
+        file systems; the journal stores this, so that after a crash `resume` knows that this run
+        made them. See `Claim.released`.
         """
 
         def note(said: str) -> None:
@@ -280,7 +282,7 @@ class ClaimedSession:
             yield
 
     def save(self) -> None:
-        """Store the content of the target from time to time, for a later comparison."""
+        """Store samples of the target's content from time to time; a resume compares them."""
         self._renew()
 
     def _renew(self, *, at_once: bool = False) -> None:
@@ -288,7 +290,7 @@ class ClaimedSession:
             self._watch.renew(self.info, at_once=at_once)
 
     def close(self) -> None:
-        """Do nothing, because the caller that made the claim releases it."""
+        """Do nothing: the caller claimed the target, and releases it."""
 
     def _descriptor(self) -> int:
         if self._claim.fd is None:
@@ -297,7 +299,7 @@ class ClaimedSession:
 
 
 def counters_of(info: TargetInfo) -> Counters:
-    """Read a device's counters in the kernel; zero for a file. Raises DeviceLost if it is gone."""
+    """Read a device's counters in the kernel; zero for a file. Raises DeviceLost if absent."""
     if info.kind is TargetKind.FILE:
         return Counters()
     try:
@@ -320,7 +322,7 @@ def counters_of(info: TargetInfo) -> Counters:
 
 
 def health_written_bytes(info: TargetInfo) -> int | None:
-    """Read "data units written" of an NVMe drive; None if the log cannot be read."""
+    """Read "data units written" of an NVMe drive, in bytes; None without a readable log."""
     node = Path(info.node)
     if not node.name.startswith("nvme"):
         return None
@@ -332,5 +334,5 @@ def health_written_bytes(info: TargetInfo) -> int | None:
 
 
 def signatures_are_ours(records: Iterable[Record]) -> bool:
-    """Tell, by the journal, whether this run made file systems on its target, or may have."""
+    """Tell from the journal whether the run made, or may have made, file systems on its target."""
     return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)

@@ -2,8 +2,8 @@
 
 The OCP log counts the bytes written to flash (Physical Media Units Written), but drives update it
 slowly: a P5520 once a minute, in steps of 95 GiB. So each reading may be wrong by as much as one
-step. The step is found from all readings of a run. The first and the last reading wait for an
-update of the log.
+step of the counter. The size of the step is found from all readings of a run. The run's first and
+last readings wait until the drive has updated the log.
 """
 
 import csv
@@ -26,21 +26,21 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.target import pages
 from ssdbench.target.inspect import kernel_name, page_facts
 
-STILL_S = 65.0  # without a change: longer than a minute, the slowest update seen
-LONGEST_S = 200.0  # to wait, because background work may change the counter forever
+STILL_S = 65.0  # without a change; the slowest drive seen updates once a minute
+LONGEST_S = 200.0  # then stop waiting: background work may change the counter forever
 LOOK_S = 5.0
-LEAST_VALUES = 4  # different readings that are needed to know the step
+LEAST_VALUES = 4  # different readings needed to find the step
 
 
 @dataclass
 class FlashCounter:
-    """Collect all readings of the flash counter of one drive, from which its step is found."""
+    """Collect all readings of one drive's flash counter, to find the size of its steps."""
 
     seen: list[int] = field(default_factory=list)  # bytes written to flash, by each reading
     sleep: Callable[[float], None] = time.sleep
 
     def note(self, reading: FlashWritten | None) -> FlashWritten | None:
-        """Add a reading to the collection, and return it."""
+        """Add a reading of the flash counter to the collection, and return the reading."""
         if reading is not None:
             self.seen.append(reading.media_bytes)
         return reading
@@ -50,10 +50,11 @@ class FlashCounter:
         read: Callable[[], FlashWritten | None],
         hurried: Callable[[], bool] = lambda: False,
     ) -> FlashWritten | None:
-        """Wait until the counter stops changing, and return its reading with its step, if known.
+        """Wait until the flash counter stops changing; return the reading, and its step if known.
 
-        After LONGEST_S the step is at least as large as the last change. If `hurried` becomes true,
-        the newest reading is returned at once, without a step.
+        A counter that still changes after LONGEST_S is read as it is; its step is then at least the
+        last change. If `hurried` becomes true, the newest reading is returned at once, without a
+        step.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0
@@ -78,7 +79,7 @@ class FlashCounter:
 
 
 def learned_step(values: Sequence[int]) -> int | None:
-    """Return the step of the readings: the common divisor of all differences; None for too few."""
+    """Return the counter's step: the common divisor of all differences; None for too few."""
     distinct = sorted(set(values))
     if len(distinct) < LEAST_VALUES:
         return None
@@ -89,10 +90,10 @@ INDEX, FACTS = "index.json", "facts.csv"
 
 
 def store_pages(info: TargetInfo, directory: Path) -> None:
-    """Store each log page of a drive in a file, and their names and checksums in `index.json`.
+    """Store each log page of a drive in a file, and the files' names and checksums in `index.json`.
 
-    A target without log pages is ignored. If the drive does not answer, `index.json` says so.
-    Raises HostLacks when the directory cannot be written.
+    For a target without log pages, nothing is stored. If the drive does not answer, `index.json`
+    has the error. Raises HostLacks when the directory cannot be written.
     """
     kernel = kernel_name(info)
     if info.simulated or not kernel:

@@ -13,52 +13,58 @@ from ssdbench.model.workload import Pattern
 from ssdbench.sim.modelfile import embedded_models, load_embedded
 from ssdbench.sim.spec import parse
 
-# Of most SSDs. Random writes are for a drive of 1 TB. A larger drive writes faster, because it
-# has more dies, but not in proportion: of 4 TB, P4500 62,000 and PM9A3 200,000 writes per second;
-# of 15 TB and QLC, BM1743 31,000 (the shipped models; their sources are data sheets).
+# Rates of most SSDs. The random writes hold for a 1 TB drive. A larger drive has more dies, so it
+# writes faster, but not in proportion. Examples, in writes per second: P4500 (4 TB) 62,000, PM9A3
+# (4 TB) 200,000, BM1743 (15 TB, QLC) 31,000. They are from the shipped models, whose sources are
+# data sheets.
 Range = tuple[float, float]
 BLOCK_BYTES = 4096
 ANY_DRIVE = RateHint((200e6, 3e9), (5_000, 60_000), (60_000, 600_000), "of most SSDs of this size")
-LARGER_IS_FASTER = 2 / 3  # exponent of the capacity
-MOST_OF_SIZE = (12_000, 150_000)  # random writes per second, however large the drive is
-AROUND_MODEL = (0.8, 1.2)  # times the figures of a model, which are for one size and depth
-# A small simulated drive gets smaller erase blocks, in which garbage collection copies less: with a
-# 16th to a 32nd of the block, X25-M completes 1.5 to 2 times as many random writes as its figure.
+LARGER_IS_FASTER = 2 / 3  # random writes grow with capacity to this power
+MOST_OF_SIZE = (12_000, 150_000)  # random writes per second of the largest drives
+AROUND_MODEL = (0.8, 1.2)  # likely range / figure of a model
+# A small simulated drive gets smaller erase blocks, from which garbage collection copies less. With
+# blocks of 1/16 to 1/32 of the full size, the X25-M model completes 1.5 to 2 times as many random
+# writes as its published figure.
 AROUND_SMALL_BLOCKS = (0.8, 2.2)
-SMALL_BLOCK = 1 / 4  # of the erase block of the model at full size
-# Times a figure of a data sheet, which is of the best depth and block, at times of a new drive.
+SMALL_BLOCK = 1 / 4  # of the model's erase block at full size
+# Likely range / figure of a data sheet. Data sheets give the best queue depth and block size, and
+# some give the rate of a new drive.
 AROUND_RATED = (0.7, 1.05)
-# Field of RateHint, the figure of a model from which it follows, and the unit of the figure. A
-# drive that maps units of 16 KiB writes a whole unit for 4 KiB, and reads the rest of it before. So
-# the model of the BM1743 completes 0.68 times as many writes of 4 KiB.
+# Each row: a field of RateHint, the model's figure that gives its value, and the factor between
+# them. The BM1743 maps units of 16 KiB. To write 4 KiB, it reads the unit and writes it whole, so
+# its model completes 0.68 times as many 4 KiB writes as 16 KiB writes.
 MODEL_FIGURES = (
     ("sequential_bytes_per_s", "seq_write_mbps", 1e6),
     ("random_write_iops", "random_write_iops", 1.0),
     ("random_write_iops", "random_write_16k_iops", 0.68),
     ("random_read_iops", "random_read_iops", 1.0),
 )
-# Times the least time of a plan. Settling ends when the rate is flat, so few repeats use up their
-# limit. Four whole runs of `pessimistic` ended within the hours and fills that this gives
-# (docs/cost.md).
+# Likely range / shortest time of a plan. Settling ends as soon as the rate is steady, so few
+# repeats take the longest time that they may. Four whole runs of `pessimistic` ended within the
+# hours and fills estimated with these factors (docs/cost.md).
 LIKELY = (0.8, 1.2)
-# Times the ends of a plan: the rate of a stage is not quite the rate of the stages before it, and
-# windows that need longer do not count in a plan. Little of the time of points follows from rates.
-TOLD = (0.8, 1.25)
-TOLD_SETTLING = (0.95, 1.1)
-# With a spare area of the share `p` of the capacity, garbage collection multiplies random writes by
-# (1 + p) / 2p (Agarwal and Marrow 2010). So a full drive writes at random as fast as in order
-# divided by this; on the models with a figure it is 0.65 to 0.9 times that, and less with an SLC
+# Factors that widen the range shown to the user. A stage may be slower or faster than the stages
+# before it, and a plan ignores that a window may take longer. The range is widened less for points,
+# whose time hardly depends on rates.
+SHOWN = (0.8, 1.25)
+SHOWN_SETTLING = (0.95, 1.1)
+# Let `p` be spare area / capacity. Then garbage collection multiplies random writes by (1 + p) / 2p
+# (Agarwal and Marrow 2010). So a full drive's random write rate should be its sequential rate
+# divided by this factor. The shipped models reach 0.65 to 0.9 of that, and less if they have an SLC
 # cache.
 AROUND_COLLECTED = (0.5, 1.1)
-# The same where the spare area is unknown: 4 to 30 % of the capacity.
+# Random / sequential write rate if the spare area is unknown, somewhere from 4 to 30 % of the
+# capacity.
 UNKNOWN_COLLECTED = (1 / 12, 1 / 2)
-# Of simulated drives, from runs of `demo` and `quick`: 1 to 2.5 us of the host for 4 KiB written, a
-# third of a second for a start of fio, which lasts ten minutes, and reads in an eighth of the time.
+# Host time that a simulated drive needs, measured in runs of `demo` and `quick`. Each 4 KiB write
+# takes 1 to 2.5 us of host time. Each start of fio takes a third of a second and measures ten
+# minutes of drive time. Reads are sent during an eighth of the drive time.
 HOST_S_PER_REQUEST = 1.2e-6
 STARTING_SHARE = 1 / 1800
 READING_SHARE = 1 / 8
 AROUND_PACE = 2.0
-SURE_S = 3.0  # of the host: below, the pace of a run is not known
+SURE_S = 3.0  # of host time, before a run's own pace is used
 LIKELY_WARM_UP = (1.0, 1.4)  # every rule asks for the least number of fills
 SETTLING: dict[StageKind, Range] = {
     StageKind.STEADY: LIKELY_WARM_UP,
@@ -67,10 +73,11 @@ SETTLING: dict[StageKind, Range] = {
 
 
 def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B008 - frozen
-    """Return likely rates: by the data sheet, an embedded model, or the size of the drive."""
+    """Return a drive's likely rates from its data sheet, from a shipped model, or from its size."""
     hint, name = _of_size(info.size_bytes), info.sim_model.split(",")[0]
     if info.simulated and info.sold_bytes:
-        # A model is as fast as at its full size, or slower if its rate follows from its size.
+        # A model's rate may be the same at each size of the drive, or lower on a smaller drive. So
+        # the fastest likely rate is the rate at full size.
         fast = _of_size(info.sold_bytes).random_write_iops[1]
         hint = replace(hint, random_write_iops=(hint.random_write_iops[0], fast))
     if info.simulated and name in embedded_models():
@@ -93,7 +100,7 @@ def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B0
             ends = (AROUND_COLLECTED[0], around.get("random_write_iops", AROUND_COLLECTED)[1])
             rates["random_write_iops"] = _around(iops, ends)
         if cached := figures.get("slc_write_mbps"):
-            # At most this share of an empty drive is written to the cache.
+            # The SLC cache takes at most this share of an empty drive's writes.
             share = int(model.params.get("slc_dynamic", 0)) / 1e6
             s_per_mb = share / cached + (1 - share) / figures["seq_write_mbps"]
             rates["first_fill_bytes_per_s"] = AROUND_MODEL[1] * 1e6 / s_per_mb
@@ -102,7 +109,7 @@ def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B0
 
 
 def _of_size(size_bytes: int) -> RateHint:
-    """Return the rates of most drives of this size in bytes."""
+    """Return the likely rates of a drive of which only the capacity in bytes is known."""
     larger = (size_bytes / 1e12) ** LARGER_IS_FASTER
     ends = zip(ANY_DRIVE.random_write_iops, MOST_OF_SIZE, strict=True)
     slow, fast = (max(1.0, min(iops * larger, most)) for iops, most in ends)
@@ -110,9 +117,10 @@ def _of_size(size_bytes: int) -> RateHint:
 
 
 def _by_data_sheet(hint: RateHint, rated: Rated) -> RateHint:
-    """Return the hint with rates close to the data sheet's rates.
+    """Replace likely rates by ranges close to the data sheet's rates.
 
-    The range of a rate that the data sheet does not give is narrowed by the given rates.
+    If the data sheet lacks a rate, the likely range of this rate is narrowed by the rates that the
+    data sheet gives.
     """
     writes, reads = rated.random_write_iops, rated.random_read_iops
     in_order = rated.sequential_write_bytes_per_s
@@ -122,7 +130,7 @@ def _by_data_sheet(hint: RateHint, rated: Rated) -> RateHint:
         hint = replace(hint, random_read_iops=_around(reads, AROUND_RATED))
     if in_order:
         hint = replace(hint, sequential_bytes_per_s=_around(in_order, AROUND_RATED))
-    # No drive writes more bytes at random than in order, or writes more often than it reads.
+    # No drive's random writes are faster than its sequential writes or its random reads.
     slow, fast = hint.random_write_iops
     most = min(hint.random_read_iops[1], hint.sequential_bytes_per_s[1] / BLOCK_BYTES)
     if writes:
@@ -145,11 +153,12 @@ def _above(ends: tuple[float, float], least: float) -> tuple[float, float]:
 
 
 def likely(stage: AnyStage, target: TargetInfo, hint: RateHint) -> StagePlan:
-    """Plan a stage with the time and bytes that it likely takes.
+    """Plan a stage with the time that it likely takes and the bytes that it likely writes.
 
-    `stage.plan` has the least and the most that is possible: each repeat settles at once or uses up
-    its limit. Warm-ups and points likely end near the least (`LIKELY`); for other stages the whole
-    range is likely. The rates for the estimate are the fastest and the slowest rate of the hint.
+    `stage.plan` gives the shortest and the longest possible time: each repeat settles at once, or
+    takes the longest time that it may. Warm-ups and points likely end near the shortest time
+    (`LIKELY`); for other stages the whole range counts as likely. The stage is estimated with the
+    hint's slowest and fastest rates.
     """
     ends = [_likely(stage.plan(target, hint.at(end))) for end in (0, 1)]
     least_s, least = (min(one[0] for one in found) for found in zip(*ends, strict=True))
@@ -164,24 +173,24 @@ def likely(stage: AnyStage, target: TargetInfo, hint: RateHint) -> StagePlan:
 
 
 def _likely(plan: StagePlan) -> tuple[Range, Range]:
-    """Return the likely seconds and bytes written of a plan for one rate."""
+    """Return the ranges of seconds and of bytes written in which a planned stage likely ends."""
     times = SETTLING.get(plan.kind)
     if times is None:
         return plan.seconds, plan.bytes_written
     seconds, written = _near(plan.seconds, times), _near(plan.bytes_written, times)
-    # It cannot write more than at the same rate in the longest likely time.
+    # A stage cannot write more than the plan's rate allows in the longest likely time.
     at_rate = plan.bytes_written[1] * seconds[1] / (plan.seconds[1] or 1.0)
     return seconds, (written[0], max(written[1], at_rate))
 
 
 def _near(possible: Range, times: Range) -> Range:
-    """Return the part of a range between two multiples (`times`) of its lowest value."""
+    """Return the part of a range between two multiples (`times`) of the range's lowest value."""
     least, most = possible
     return possible if least == most else (times[0] * least, min(most, times[1] * least))
 
 
 def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
-    """Replace estimated rates by the rates that finished stages of this run measured."""
+    """Replace estimated rates by the rates that finished stages of this run have measured."""
     for one in found:
         match one:
             case FillDone(ordered_bytes_per_s=ordered, random_bytes_per_s=random) as fill:
@@ -200,10 +209,11 @@ def hint_from_results(hint: RateHint, found: Iterable[Found]) -> RateHint:
 
 
 def _after_fill(hint: RateHint, ordered_bytes_per_s: float) -> RateHint:
-    """Return the hint with the measured rate in order, at the end of a fill.
+    """Replace the estimated sequential write rate by the rate measured at the end of a fill.
 
-    If the drive was expected to write faster at random than it writes in order, the expected rate
-    is of its cache, or of a faster drive. Then the random rate is estimated from the rate in order.
+    If the estimated random write rate is higher than the measured sequential rate, the estimate was
+    wrong: it holds for the drive's cache, or for a faster drive. In this case the random rate is
+    estimated from the measured sequential rate.
     """
     hint = replace(hint, sequential_bytes_per_s=(ordered_bytes_per_s, ordered_bytes_per_s))
     most = ordered_bytes_per_s / BLOCK_BYTES
@@ -212,14 +222,14 @@ def _after_fill(hint: RateHint, ordered_bytes_per_s: float) -> RateHint:
     return replace(hint, random_write_iops=_around(most, UNKNOWN_COLLECTED))
 
 
-def told(stage: AnyStage, target: TargetInfo, hint: RateHint) -> StagePlan:
-    """Plan a stage from the least that is likely to the most that is possible."""
-    # A warm-up that does not become steady is not repeated after the points.
+def shown_plan(stage: AnyStage, target: TargetInfo, hint: RateHint) -> StagePlan:
+    """Plan a stage for display: from its shortest likely time to its longest possible time."""
+    # The least time assumes that a warm-up which did not become steady is not repeated.
     expected = likely(stage, target, replace(hint, warmed_up=False))
     possible = stage.plan(target, hint)
     least_s = min(expected.seconds[0], possible.seconds[0])
     most_s = max(expected.seconds[1], possible.seconds[1] + possible.again_s)
-    less, more = TOLD_SETTLING if stage.kind in SETTLING else TOLD
+    less, more = SHOWN_SETTLING if stage.kind in SETTLING else SHOWN
     return replace(
         possible,
         seconds=(less * least_s, more * most_s),
@@ -228,7 +238,7 @@ def told(stage: AnyStage, target: TargetInfo, hint: RateHint) -> StagePlan:
 
 
 def remaining(plan: StagePlan, at_work_s: float) -> StagePlan:
-    """Return what is left of the plan of a stage that has run for `at_work_s`."""
+    """Return the time and bytes that remain of a stage's plan after it ran for `at_work_s`."""
     left = [max(0.0, 1 - at_work_s / end_s) if end_s else 0.0 for end_s in plan.seconds]
     least, most = (
         (end_s * share, round(size * share))
@@ -240,7 +250,8 @@ def remaining(plan: StagePlan, at_work_s: float) -> StagePlan:
 def ends_after(spent_s: float, left: Sequence[StagePlan]) -> Range:
     """Return the earliest and latest end of a run, in seconds since its start.
 
-    The two times are the time so far (`spent_s`) and the sum of the ranges of all that is left.
+    Both times begin with the time used so far (`spent_s`). To it are added the shortest and the
+    longest times of all plans in `left`.
     """
     least_s, most_s = (spent_s + sum(plan.seconds[end] for plan in left) for end in (0, 1))
     return least_s, most_s
@@ -251,8 +262,9 @@ def host_wait(
 ) -> Range:
     """Estimate the shortest and longest real time of stages on a simulated drive, in seconds.
 
-    `done` has the drive's seconds and the bytes written so far. `host_s` is the real time in
-    seconds that the host took for `done`; if the host was slow so far, the estimate is longer.
+    `done` has the seconds of the drive's clock that passed and the bytes that were written so far.
+    `host_s` is the real time that the host took for this, in seconds; a host that was slow so far
+    makes the estimate longer.
     """
     usual_s = _simulation_s(*done, hint)
     pace = host_s / usual_s if host_s > SURE_S and usual_s else 1.0
@@ -264,7 +276,7 @@ def host_wait(
 
 
 def _simulation_s(seconds: float, bytes_written: float, hint: RateHint) -> float:
-    """Return the host's seconds that a simulated drive usually needs for its own seconds."""
+    """Return the real seconds that a host usually needs to simulate so many drive seconds."""
     reads = seconds * hint.random_read_iops[0] * READING_SHARE
     pages = bytes_written / BLOCK_BYTES
     return HOST_S_PER_REQUEST * (reads + pages) + seconds * STARTING_SHARE

@@ -32,25 +32,25 @@ class StageStarted:
     number: int
     of: int
     seconds: tuple[float, float] = (0.0, 0.0)  # estimate on the target's clock, low and high
-    ends_after_s: tuple[float, float] | None = None  # of the whole run; None while unknown
-    wait_s: tuple[float, float] | None = None  # host's time left of a run on a simulated drive
+    ends_after_s: tuple[float, float] | None = None  # range of the run's end; None while unknown
+    wait_s: tuple[float, float] | None = None  # real time left for a simulated drive
     likely_after_s: tuple[float, float] | None = None  # the likely part of `ends_after_s`
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Tell the progress of a stage; sent about every EVERY_S."""
+    """Tell how far a stage is; this event is sent about every EVERY_S seconds."""
 
     stage: str
     fraction: float | None  # 0 to 1; None while unknown
     left_s: float | None  # seconds of wall time left in this stage, None while unknown
-    text: str  # its work, such as "4 KiB random write, QD 32 x 4, repeat 2 of 10"
+    text: str  # its work, for example "4 KiB random write, QD 32 x 4, repeat 2 of 10"
     rate_bytes_per_s: float = 0.0
     rate_iops: float = 0.0
     written_fills: float | None = None  # bytes that the run wrote, divided by the drive's size
     ran_s: float = 0.0  # time of the run so far, on the target's clock
-    ends_after_s: tuple[float, float] | None = None  # of the whole run; None while unknown
-    wait_s: tuple[float, float] | None = None  # host's time left of a run on a simulated drive
+    ends_after_s: tuple[float, float] | None = None  # range of the run's end; None while unknown
+    wait_s: tuple[float, float] | None = None  # real time left for a simulated drive
     simulated: bool = False  # the drive has its own clock
 
 
@@ -63,7 +63,7 @@ class FindingRaised:
 
 @dataclass(frozen=True, slots=True)
 class UnitFinished:
-    """Tell that a unit of a stage is stored and the drive is idle, so the host may work."""
+    """Tell that a unit is stored and the drive is idle, so other work on the host does no harm."""
 
     stage: str
     unit: str
@@ -71,7 +71,7 @@ class UnitFinished:
 
 @dataclass(frozen=True, slots=True)
 class StageFinished:
-    """Tell that a stage ended and its result is stored; `reused`: it ended before the resume."""
+    """Tell that a stage ended and its result is stored; `reused` if it ended before a resume."""
 
     result: StageResult
     reused: bool = False
@@ -96,10 +96,10 @@ Event = (
 )
 
 
-EVERY_S = 0.5  # of wall time between two Progress events
+EVERY_S = 0.5  # seconds of wall time between two Progress events
 Range = tuple[float, float]
 Foreseen = tuple[Range | None, Range | None]
-LEAST_FRACTION = 0.01  # below this share the time left is not estimated
+LEAST_FRACTION = 0.01  # no time left is estimated before this share is done
 
 
 class Reporter:
@@ -116,7 +116,7 @@ class Reporter:
         foreseen: Callable[[Found | None], Foreseen] = lambda seen: (None, None),
         simulated: bool = False,
     ) -> None:
-        """Set the callbacks; `foreseen` returns the end of the run and the host's time left."""
+        """Set the callbacks; `foreseen` estimates the run's end and the real time left."""
         self._stage = stage
         self._emit = emit
         self._wall = wall
@@ -129,21 +129,21 @@ class Reporter:
         self._text = ""
         self._state: Callable[[], str] = lambda: ""
         self._seen: Callable[[], Found | None] = lambda: None
-        self._moved = self._began, 0.0  # time and value of the last change
+        self._moved = self._began, 0.0  # when the finished share last changed, and the share
 
     def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
-        """Begin a step of the stage. `fraction` returns the finished share of the stage, 0 to 1."""
+        """Set the text of the stage's current step; `fraction` returns the stage's share done."""
         self._text = text
         self._fraction = fraction
         self._state = lambda: ""
         self._seen = lambda: None
 
     def being(self, state: Callable[[], str]) -> None:
-        """Set the function that returns the state of the step, such as `settling, 0 of 60 s`."""
+        """Set the function that returns the step's state, such as `settling, 0 of 60 s`."""
         self._state = state
 
     def seeing(self, found: Callable[[], Found | None]) -> None:
-        """Set the function that returns the rates so far, from which the end is estimated."""
+        """Set the function that returns the stage's measured rates, to estimate the run's end."""
         self._seen = found
 
     def saw(self, second: Second) -> None:
@@ -163,7 +163,7 @@ class Reporter:
             Progress(
                 stage=self._stage,
                 fraction=fraction,
-                # The first repeats last longest: they tell too much.
+                # The first repeats last longest, so an estimate from them can be too long.
                 left_s=None if left_s is None or left_s > of_run_s else left_s,
                 text=", ".join(part for part in (self._text, self._state()) if part),
                 rate_bytes_per_s=second.bytes / duration_s,
@@ -177,11 +177,11 @@ class Reporter:
         )
 
     def _left_s(self, fraction: float | None, now: float) -> float | None:
-        """Estimate the time left from the finished share; None while that is not possible."""
+        """Estimate the seconds left in the stage from its finished share; None while unknown."""
         if fraction is None or fraction < LEAST_FRACTION:
             return None
         if fraction != self._moved[1]:
             self._moved = now, fraction
         moved_at, share = self._moved
         left_s = (moved_at - self._began) * (1 - share) / share - (now - moved_at)
-        return left_s if left_s > 0 else None  # this step takes longer than the steps before it
+        return left_s if left_s > 0 else None  # None: this step is slower than those before

@@ -1,7 +1,7 @@
-"""Run programs for one unit of a stage; count time, bytes and I/O errors for it and for the run.
+"""Run programs for one unit of a stage, and count their time, bytes and I/O errors.
 
-Counting costs a few microseconds per second of the target's clock. Every few seconds of wall time
-the seconds are flushed, and a journal record says that the unit of the stage still runs.
+Counting costs a few microseconds per second of the target's clock. Every few seconds of wall time,
+the measured seconds are written to disk, and a journal record says that the unit still runs.
 """
 
 import math
@@ -25,20 +25,21 @@ from ssdbench.model.workload import Workload
 from ssdbench.stats.inside.probing import proven_unit
 from ssdbench.units import format_size
 
-LOCK_AHEAD_S = MOST_WAIT_S + 1.0  # the host lock is taken this long before a second counts
-# fio may report more bytes than the kernel counted, by the sum of: this share, the largest second
-# (its I/Os may be in another second of fio's log), and SIGMAS standard deviations of random sizes.
+LOCK_AHEAD_S = MOST_WAIT_S + 1.0  # the host lock is taken this long before the counted seconds
+# How many more bytes than the kernel counted fio may report: MORE_SHARE of them, plus the bytes of
+# the largest second (fio may log them in another second), plus SIGMAS standard deviations of random
+# sizes.
 MORE_SHARE, SIGMAS = 0.05, 6.0
 CountedIos = tuple[int, Sequence[float]]
-ALIVE_EVERY_S = 10.0  # of wall time: a crash loses the seconds and records since the last one
+ALIVE_EVERY_S = 10.0  # of wall time; a crash loses at most the seconds since
 
 
 class FioRun:
     """Run jobs with the generator, and record their seconds in the directory of the current unit.
 
-    `part` is a subdirectory, for a unit that starts the generator several times. `step_s` is the
-    number of seconds of the target's clock between two checks by the caller. `uncounted_s` are the
-    first seconds, which are not part of a result, so that other processes may inspect the host.
+    A unit that starts the generator several times gives each start its own subdirectory, `part`.
+    The caller checks the run every `step_s` seconds of the target's clock. The first `uncounted_s`
+    seconds are not part of a result, so other processes may inspect the host during them.
     """
 
     def __init__(
@@ -86,14 +87,14 @@ class FioRun:
             self._context.recent.forget()
 
     def __iter__(self) -> Iterator[Second]:
-        """Yield each second until the jobs end; after `stop`, seconds count but are not yielded."""
+        """Yield each measured second until the jobs end; after `stop`, only count their bytes."""
         for second in self._now_running():
             self._count(second)
             if self._stopped:
                 continue
             self.series.add(second)
             if 0 < self._open_s <= second.t_s:
-                self._context.host_lock.take(wait_s=0.0)  # tried each second
+                self._context.host_lock.take(wait_s=0.0)  # repeated until the lock is free
             yield second
             if not self._stopped:
                 self._look_around()
@@ -108,11 +109,11 @@ class FioRun:
 
     @property
     def csv(self) -> str:
-        """Return the path of `seconds.csv` below the run directory."""
+        """Return the path of this run's `seconds.csv`, relative to the run directory."""
         return self._context.store.relative(self.directory / rundirectory.SECONDS)
 
     def stop(self) -> None:
-        """End the jobs; the seconds so far stay valid."""
+        """End the jobs; the seconds that were recorded so far stay valid."""
         if not self._stopped:
             self._stopped = True
             self._now_running().stop()
@@ -124,7 +125,7 @@ class FioRun:
         return self
 
     def outcome(self) -> Outcome:
-        """Return the totals and logs of all jobs after their end. Raises the generator's errors."""
+        """Return the totals and logs of all jobs that ended. Raises the generator's errors."""
         if self._outcome is None:
             self._outcome = self._now_running().outcome()
             self._context.unit.io_errors += sum(job.io_errors for job in self._outcome.jobs)
@@ -132,25 +133,25 @@ class FioRun:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """Return the I/Os that a job logged, also when `outcome` raises an error."""
+        """Return the I/Os that a job logged; works even if `outcome` raises an error."""
         return self._now_running().logged(job)
 
     def _recount(self, outcome: Outcome) -> None:
-        """Replace the kernel's number of I/Os by the generator's, if requests have several sizes.
+        """Replace the kernel's number of I/Os by the generator's, if I/Os have several sizes.
 
         The kernel counts a flush as a write (`blk_account_io_done`), a large I/O as the requests it
-        is split into, and merged requests as one. I/Os of one size follow from the bytes instead,
-        and a simulated drive counts correctly.
+        is split into, and merged requests as one. If all I/Os have one size, their number is
+        computed from the bytes. A simulated drive counts I/Os correctly.
         """
         if len(self._jobs) > 1 or self._context.target.simulated or not len(self.series):
             return
         (job,) = self._jobs
-        # The sizes of a trace change over time, so a mean says nothing about a second.
+        # I/O sizes in a trace change over time, so the mean size is wrong for a single second.
         if len({*job.workload.block_sizes}) == 1 or job.replays:
             return
         begun_s = float(self.series.t_s[0] - self.series.column("duration_s")[0])
         if not (job.workload.streams and job.histogram_log):
-            if begun_s < 1.0:  # fio's report has totals of the whole start only
+            if begun_s < 1.0:  # fio's totals include the time before `begun_s`
                 self._require_moved(_split(job.workload, outcome.jobs))
             self._recount_by_size(outcome.jobs)
             return
@@ -177,7 +178,7 @@ class FioRun:
         require_moved(counted, moved, node=self._context.target.node)
 
     def _recount_by_size(self, jobs: Sequence[JobOutcome]) -> None:
-        """Divide the bytes of each direction by the mean size of its I/Os in this run of fio."""
+        """Compute the number of reads and of writes from their bytes and mean sizes in fio."""
 
         def ios(directions: Sequence[Direction], name: str) -> float:
             moved = float(self.series.column(name).sum())
@@ -207,7 +208,7 @@ class FioRun:
         self._context.reporter.saw(second)
 
     def _look_around(self) -> None:
-        """Stop after a signal or at a limit; else store now and then that the unit still runs."""
+        """Stop after a signal or at a limit; else note in the journal that the unit still runs."""
         unit = self._context.unit
         unit.cut_short = self._context.must_end(ahead_bytes=self._ahead_bytes()) or unit.cut_short
         if unit.cut_short:
@@ -219,7 +220,7 @@ class FioRun:
             self._context.alive()
 
     def _ahead_bytes(self) -> int:
-        """Return the most bytes that may be written before the next check, for --max-writes."""
+        """Estimate how many bytes are written until the next check of --max-writes, at most."""
         ahead = 2 * self._largest_bytes * (self._step_s + 1)
         if self._planned_bytes is None:
             return ahead
@@ -227,13 +228,13 @@ class FioRun:
 
 
 def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) -> None:
-    """Raise HostLacks if fio reports more bytes than the kernel counted, because it is wrong.
+    """Raise HostLacks if fio reports more bytes than the kernel counted: then fio is wrong.
 
-    `counted` has each number of I/Os that fio reports, with their sizes in bytes and at the end the
-    mean size. `moved` has the bytes of each second by the kernel.
+    `counted` has pairs: a number of I/Os that fio reports, and the sizes of these I/Os in bytes,
+    with the mean size as the last. `moved` has the bytes that the kernel counted in each second.
     """
     claimed = sum(number * sizes[-1] for number, sizes in counted)
-    # The largest possible variance of sizes with these limits and mean (Bhatia and Davis 2000).
+    # The largest variance of sizes with these limits and this mean (Bhatia and Davis 2000).
     spread = sum(n * (s[-1] - min(s)) * (max(s) - s[-1]) for n, s in counted)
     seen, room = float(moved.sum()), float(moved.max(initial=0.0)) + SIGMAS * math.sqrt(spread)
     if seen and claimed > seen * (1 + MORE_SHARE) + room:
@@ -245,7 +246,7 @@ def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) ->
 
 
 def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
-    """Return the number of I/Os of a job with a size mix, and the sizes and mean of the mix."""
+    """Return how many I/Os a job with mixed sizes did, and the sizes and mean size of the mix."""
     if not workload.block_split:
         return []
     number = sum(job.read.ios + job.write.ios for job in jobs)
@@ -255,11 +256,11 @@ def _split(workload: Workload, jobs: Sequence[JobOutcome]) -> list[CountedIos]:
 
 
 def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
-    """Return the jobs with limits, so that they end when `may_write_bytes` are written.
+    """Limit the bytes of each job, so that the jobs end when `may_write_bytes` are written.
 
     A writing job without a limit gets the limit `may_write_bytes`. Jobs that only write and have
-    limits get lower limits if these exceed `may_write_bytes` together: a drive may write them
-    before the first check. Each job writes at least one block.
+    limits get lower ones if the sum of their limits exceeds `may_write_bytes`, because a fast drive
+    may write all of it before the first check. Each job writes at least one block.
     """
     if may_write_bytes is None:
         return jobs
@@ -285,12 +286,12 @@ def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
 
 
 def _unit_bytes(job: Job) -> int:
-    """Return the fewest bytes that a job writes: a block of each of its processes."""
+    """Return the fewest bytes that a job can write: one block by each of its processes."""
     return job.workload.block_bytes * job.workload.numjobs
 
 
 def planned_bytes(jobs: Sequence[Job]) -> int | None:
-    """Return the bytes that the jobs write in all; None if a job has no limit."""
+    """Return the sum of the bytes that the jobs write; None if a writing job has no limit."""
     if any(job.total_bytes is None and job.workload.writes for job in jobs):
         return None
     return sum(job.total_bytes or 0 for job in jobs if job.workload.writes)
@@ -300,7 +301,7 @@ LOOK_S = 0.2
 
 
 class RunMustEnd(Exception):
-    """Signal that the run must end, so that the code that started a program stops it."""
+    """Signal that the run must end, so that the caller stops the program that it started."""
 
 
 class ProgramWatch:
@@ -311,7 +312,7 @@ class ProgramWatch:
         self._alive_at = context.wall()
 
     def __call__(self) -> None:
-        """Check whether the run must end; store now and then that the stage's unit still runs."""
+        """Check whether the run must end; every 10 s, note in the journal that the unit runs."""
         if why := self._context.must_end():
             raise RunMustEnd(why)
         if (now := self._context.wall()) - self._alive_at >= ALIVE_EVERY_S:
@@ -319,7 +320,7 @@ class ProgramWatch:
             self._context.alive()
 
     def ended(self, process: Process, within_s: float) -> bool:
-        """Wait for a program; return False if it has not ended after `within_s` seconds."""
+        """Wait until a program ends; return False if it still runs after `within_s` seconds."""
         until = time.monotonic() + within_s
         while not process.ended(min(LOOK_S, until - time.monotonic())):
             if time.monotonic() >= until:

@@ -1,4 +1,4 @@
-"""Record other work of the host during a unit of a stage, and judge whether it disturbed the unit.
+"""Record the host's other work during a unit of a stage, and judge whether it disturbed the unit.
 
 A disturbed repeat is kept and marked, and its point is not validated. One reading takes about 5 ms
 of CPU time, less than 0.1 % of one CPU. The clock of a simulated drive stops while the host is
@@ -19,19 +19,19 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import HostDisturbed
 from ssdbench.model.point import HostDuring
 
-# Limits of other work; beyond one of them a repeat counts as disturbed. The services of an idle
-# server stay below: 1 % of stolen time changes a rate by about 1 %, and a quarter of one CPU by
-# less than the 4 % that repeats may differ.
-STOLEN_SHARE = 0.01  # CPU time that the hypervisor took, of the time of all CPUs
+# A repeat counts as disturbed if the host's other work exceeds one of these limits. The services of
+# an idle server stay below them. 1 % of stolen time changes a rate by about 1 %. A quarter of one
+# CPU changes it by less than 4 %, the difference that repeats may have.
+STOLEN_SHARE = 0.01  # CPU time taken by the hypervisor / time of all CPUs
 OTHER_CPUS = 0.25  # CPUs that other programs keep busy, on average
-FREQUENCY_DROP = 0.05  # between the start and the end
+FREQUENCY_DROP = 0.05  # share of the CPU clock lost from start to end
 TEMPERATURE_RISE_C = 15.0
-STOPPED_S = 3.0  # between two seconds of a measurement
+STOPPED_S = 3.0  # longest pause between two seconds of a measurement
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityBetween:
-    """The work of the host between two readings."""
+    """Other work of the host between two readings, apart from the measurement."""
 
     seconds: float
     stolen_share: float
@@ -45,7 +45,7 @@ class ActivityBetween:
 
 
 def activity_between(before: Activity, after: Activity) -> ActivityBetween:
-    """Return the difference of two readings."""
+    """Compute the host's other work between two readings."""
     seconds = max(after.at_s - before.at_s, 1e-9)
     capacity_s = seconds * max(after.cpus, 1)
     others_s = sum(after.others_s.values()) - sum(before.others_s.values())
@@ -69,7 +69,7 @@ def activity_between(before: Activity, after: Activity) -> ActivityBetween:
 
 
 def disturbed(seen: ActivityBetween) -> list[Finding]:
-    """Return one finding with everything that was above its limit; empty if nothing was."""
+    """Return one finding that lists each value above its limit; empty if all are below."""
     drop = seen.frequency_drop
     case = HostDisturbed(
         stolen_percent=100 * seen.stolen_share,
@@ -89,14 +89,14 @@ def disturbed(seen: ActivityBetween) -> list[Finding]:
 
 
 class HostWatch:
-    """Compare the host before and after a short measurement on a real drive."""
+    """Compare readings of the host from before and after a short measurement on a real drive."""
 
     def __init__(self, read: Callable[[], Activity] = activity) -> None:
         self._read = read
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read the state of the host again; return a finding about disturbances, if any."""
+        """Read the host again; return a finding if other work disturbed the measurement."""
         return disturbed(activity_between(self._before, self._read()))
 
 
@@ -116,12 +116,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Hold one reading of the host, which ends an interval within one phase."""
+    """Hold one reading of the host: it ends an interval that lies within one phase of a unit."""
 
     t_s: float  # on the target's clock
     host: Activity
-    phase: str  # of the interval that ends with this reading
-    foreign_ios: int = 0  # that other programs sent to the drive in the interval
+    phase: str  # phase of the interval that this reading ends
+    foreign_ios: int = 0  # I/Os sent to the drive by other programs
 
 
 class HostSeries:
@@ -141,13 +141,13 @@ class HostSeries:
         self._foreign_ios = 0
         self._next_s = 0.0
         self._looked_s: float | None = None
-        self._stopped_s = 0.0  # the longest time between two seconds of the measured phase
+        self._stopped_s = 0.0  # longest pause between two measured seconds
         self._readings: list[_Reading] = []
         if not simulated:
             self._add(0.0)
 
     def look(self, t_s: float, phase: str, foreign_ios: int = 0) -> None:
-        """Handle one second of a phase: read the host if a phase begins or 10 s have passed."""
+        """Handle one second of a phase: read the host when a phase begins and then every 10 s."""
         if not self._readings:
             return
         self._foreign_ios += foreign_ios
@@ -162,18 +162,18 @@ class HostSeries:
         self._phase = phase
 
     def end(self, t_s: float) -> None:
-        """Read the host after the last request."""
+        """Read the host once more, after the last request of the unit."""
         if self._readings:
             self._add(t_s)
 
     def mark(self, t_s: float, phase: str) -> None:
-        """Read the host now, as the end of an interval of `phase`."""
+        """Read the host now; the interval since the last reading counts to `phase`."""
         if self._readings:
             self._phase = phase
             self._add(t_s)
 
     def findings(self) -> list[Finding]:
-        """Return one finding with everything above its limit, at any time of the measured phase."""
+        """Return one finding with each value that exceeded its limit during the measured phase."""
         counted = self._counted()
         if len(counted) < 2:
             return []
@@ -210,7 +210,7 @@ class HostSeries:
         )
 
     def write(self, path: Path) -> None:
-        """Store one line of CSV per interval; no file for a simulated drive."""
+        """Store one CSV line per interval between readings; no file for a simulated drive."""
         if len(self._readings) < 2:
             return
         cpus = len(self._readings[0].host.interrupts_per_cpu)
@@ -223,7 +223,7 @@ class HostSeries:
         write_atomic(path, "\n".join(lines) + "\n")
 
     def _counted(self) -> Sequence[_Reading]:
-        """Return the readings of the measured phase, and before them the reading at its start."""
+        """Return the reading at the start of the measured phase, and all readings of this phase."""
         inside = [n for n, reading in enumerate(self._readings) if reading.phase == MEASURED]
         return self._readings[inside[0] - 1 :] if inside else ()
 
@@ -263,14 +263,14 @@ def _most(values: Iterator[float | None]) -> float | None:
 
 
 BETWEEN = "between"
-_SHORT_S = 1.0  # a shorter pause between two starts is not recorded
+_SHORT_S = 1.0  # shorter pauses between two programs are not recorded
 
 
 class TrialHost:
-    """Record the host while the programs of a trial run, in one series for the stage.
+    """Record the host while the programs of a trial run; all programs of a stage share one series.
 
-    A thread reads the host every 10 s, because the stage waits until each program has ended. I/O of
-    other programs on the drive is not counted.
+    A thread reads the host every 10 s, because the stage itself only waits for the program to end.
+    I/O of other programs on the drive is not counted.
     """
 
     def __init__(self, path: Path, read: Callable[[], Activity]) -> None:
@@ -281,7 +281,7 @@ class TrialHost:
 
     @contextmanager
     def start(self) -> Iterator[None]:
-        """Record the host during a `with` block, in which one program runs; store the series."""
+        """Record the host while one program runs in a `with` block; then store the series."""
         if time.monotonic() - self._began - self._last_s > _SHORT_S:
             self._mark(BETWEEN)
         over = threading.Event()

@@ -1,9 +1,10 @@
-"""Keep other processes from inspecting the host while a measurement window counts.
+"""Keep other processes from inspecting the host during a measurement window.
 
-Two files in the run directory are locked (flock(2)). An inspector takes a shared lock on the gate,
-then on the room, and releases the gate. A run locks the gate exclusively, so that no inspector can
-enter, and then the room after the last inspector has left; it waits only a short time for this. The
-kernel releases the locks of a run that dies. The inspector is `ssdbench.fleet.hostscripts.look`.
+Two files in the run directory, called gate and room, are locked with flock(2). An inspector takes a
+shared lock on the gate, then on the room, and releases the gate. A run takes an exclusive lock on
+the gate, so that no new inspector starts. Then it waits a short time for an exclusive lock on the
+room, which it gets after the last inspector has finished. The kernel releases the locks of a run
+that dies. The inspector is `ssdbench.fleet.hostscripts.look`.
 """
 
 import fcntl
@@ -17,26 +18,26 @@ from ssdbench.errors import HostLacks
 from ssdbench.foreign import open_own
 from ssdbench.model.rundirectory import GATE, ROOM
 
-MOST_WAIT_S = 6.0  # for inspectors to leave; then the window begins anyway
-AGAIN_S = 0.05  # between two attempts to lock
+MOST_WAIT_S = 6.0  # wait for inspectors; after this the window begins anyway
+AGAIN_S = 0.05  # pause between two attempts to lock
 LET_IN_S = 0.02  # time for the waiting inspectors to wake up
 
 
 class HostLock:
-    """Lock out inspectors of one run from `take` to `release`.
+    """Keep other processes from inspecting the host from `take` to `release`.
 
-    Without a directory nothing is locked.
+    If `directory` is None, nothing is locked.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
         self._directory = directory
-        self._locks: dict[str, int] = {}  # descriptors
+        self._locks: dict[str, int] = {}  # file descriptors
         self._held: set[str] = set()
 
     def take(self, wait_s: float = MOST_WAIT_S) -> bool:
-        """Lock out new inspectors; return False if one is still inside after `wait_s`.
+        """Let no new inspector start; return False if one still runs after `wait_s` seconds.
 
-        Lock files that cannot be made count as locked.
+        If a lock file cannot be made, it counts as locked.
         """
         if self._directory is None:
             return True
@@ -52,14 +53,14 @@ class HostLock:
         for name in (ROOM, GATE):
             if name in self._held:
                 fcntl.flock(self._locks[name], fcntl.LOCK_UN)
-                os.close(self._locks.pop(name))  # else a process with many runs keeps them open
+                os.close(self._locks.pop(name))  # a process may do many runs
         if self._held:
             self._held.clear()
             time.sleep(LET_IN_S)
 
     @contextmanager
     def held_while(self, counts: bool) -> Iterator[None]:
-        """Hold the lock during a `with` block if `counts`: the block is part of a measurement."""
+        """Hold the lock during a `with` block if the block is part of a measurement (`counts`)."""
         if not counts:
             yield
             return

@@ -31,7 +31,7 @@ from ssdbench.tuning.setting import Backend, Setting
 
 
 def current_facts(info: TargetInfo) -> dict[str, str]:
-    """Read facts about the host and the connection of the target, as names and values."""
+    """Read facts about the host and about how the drive is connected, by name."""
     return host_facts() | drive_facts(kernel_name(info))
 
 
@@ -57,11 +57,11 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
 
 
 def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
-    """Plan to make the kernel count the drive's I/O as usual, if this was switched off.
+    """Plan to switch the kernel's I/O counters of the drive to their usual mode, where they differ.
 
-    Each second of a run comes from the kernel's counters. With `iostats_passthrough` (newer
-    kernels) these also count NVMe passthrough commands, which would look like I/O of other
-    programs.
+    ssdbench reads each second of a run from the kernel's counters, so they must count (`iostats`).
+    If `iostats_passthrough` is on (newer kernels), they also count NVMe passthrough commands, which
+    would look like I/O of other programs.
     """
     reason = "every second of a run comes from the kernel's counters"
     wanted = (("queue/iostats", "1"), ("queue/iostats_passthrough", "0"))
@@ -77,7 +77,7 @@ def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
 
 
 def _module(name: str, sysfs: Sysfs) -> Setting:
-    """Plan to load a kernel module: one of ssdbench by its file, others by name."""
+    """Plan to load a kernel module: ssdbench's own modules by file, other modules by name."""
     reason = "asked for by the profile"
     bundled = next((s for s in kmod.states(sysfs, kmod.built_directory()) if s.name == name), None)
     if bundled is None:
@@ -89,7 +89,7 @@ def _module(name: str, sysfs: Sysfs) -> Setting:
 
 
 def _bus(name: str, sysfs: Sysfs) -> str:
-    """Return the protocol that changes settings inside the drive; or "none"."""
+    """Return the protocol that changes settings inside the drive, such as "nvme", or "none"."""
     spoken = protocol(name, sysfs)
     if spoken is Protocol.NONE and sysfs.exists(f"/sys/block/{name}/cache_type"):
         return "virtio"
@@ -103,10 +103,10 @@ HOST_ID = "/etc/machine-id"
 
 @contextmanager
 def applied(plan: HostPlan, run_id: str) -> Iterator[tuple[dict[str, str], ...]]:
-    """Apply a plan during a `with` block; each change is stored on disk before it is made.
+    """Apply planned settings for a `with` block; each change is stored on disk before it is made.
 
-    At first, settings that a killed run left changed are restored, except on absent drives. The
-    block gets the changes for the report. Raises HostLacks if a setting cannot be changed,
+    Settings that a killed run left changed are restored first, except on absent drives. The block
+    gets a list of the changes for the report. Raises HostLacks if a setting cannot be changed,
     NotRestored if it cannot be restored.
     """
     directory, sysfs = settings_directory(), Sysfs()
@@ -127,7 +127,7 @@ def applied(plan: HostPlan, run_id: str) -> Iterator[tuple[dict[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class BlockPreference:
-    """Set the scheduler of `block: detect` once the block is known; `held` undoes it at the end."""
+    """Set the scheduler for `block: detect` once the run knows the block; `held` restores it."""
 
     scheduler: str  # as the profile names it
     drive: str
@@ -136,7 +136,7 @@ class BlockPreference:
     held: ExitStack
 
     def settle(self, found: BlockSizeFound) -> tuple[dict[str, str], ...] | BlockNotSet:
-        """Set the scheduler and its block size, or nothing if the found block size is not sure.
+        """Set the scheduler and its block size; set nothing if the block size is uncertain.
 
         Raises HostLacks if a setting cannot be made.
         """
@@ -150,7 +150,7 @@ class BlockPreference:
 def block_preference(
     wishes: Host, info: TargetInfo, run_id: str, held: ExitStack
 ) -> BlockPreference | None:
-    """Return the preference that sets the block that a run finds; None if not requested.
+    """Prepare to set the scheduler to the block size that a run finds; None if not requested.
 
     The result is also None for a simulated drive, which has no scheduler. Raises HostLacks if the
     kernel module is missing.
@@ -162,7 +162,7 @@ def block_preference(
 
 
 def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
-    """Start fio with the planned NUMA settings and read them back; empty without such settings."""
+    """Start fio with the planned NUMA settings, if any; return what the kernel applied."""
     if not plan.fio_options:
         return ()
     kept = read_back(plan.fio_options, plan.fio_cpus)
@@ -177,7 +177,7 @@ def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
 
 @contextmanager
 def password_noted(drive: str) -> Iterator[Callable[[], None]]:
-    """Yield a function that stores on disk that an ATA password is set next.
+    """Yield a function that notes on disk: the next command sets an ATA password.
 
     The password is removed at the end of the `with` block, or by `restore` after a crash.
     """
@@ -208,7 +208,7 @@ def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> lis
 
 
 def give_up(drive: str) -> list[Change]:
-    """Stop trying to restore settings of a drive that is gone for good; the record is kept.
+    """Stop trying to restore settings of a drive that will not come back; keep the record.
 
     Raises UsageError for a drive that is present, or on which no setting was left changed.
     """
@@ -222,7 +222,7 @@ def give_up(drive: str) -> list[Change]:
 
 
 def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = None) -> None:
-    """Restore, before a run, the settings that killed runs changed on host and present drives.
+    """Restore the settings that killed runs left changed on the host and on present drives.
 
     Raises NotRestored if a setting cannot be restored; failures on absent drives are ignored.
     """
@@ -234,7 +234,7 @@ def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = No
 
 
 def host_backends(sysfs: Sysfs) -> dict[Backend, SettingBackend]:
-    """Return the backend of each kind of setting on this host."""
+    """Return, for each kind of setting, the code that reads and changes it on this host."""
     return backends_of(sysfs, lambda drive: find(drive, sysfs=sysfs))
 
 
@@ -244,7 +244,7 @@ def boot_id(sysfs: Sysfs) -> str:
 
 
 def host_id(sysfs: Sysfs) -> str:
-    """Return the machine id of this host, or else its name, which other hosts may share."""
+    """Return the machine id of this host; without one, its host name, which may not be unique."""
     return (sysfs.find(HOST_ID) or "").strip() or f"name {os.uname().nodename}"
 
 

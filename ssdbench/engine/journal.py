@@ -1,8 +1,8 @@
-"""Store in a journal what a run begins and finishes, so that no crash or power cut loses it.
+"""Keep a run's journal: record what begins and finishes, safe from crashes and power cuts.
 
 Each record is one line with a checksum (`ssdbench.model.records`), written by one append and one
-fsync. A crash can leave only the last line incomplete; it is cut off before the next record. A bad
-line anywhere else is damage, and all records after it are ignored.
+fsync. A crash can leave only the last line incomplete; the incomplete line is removed before the
+next record is written. A bad line elsewhere means damage, and all records after it are ignored.
 """
 
 import math
@@ -21,11 +21,11 @@ from ssdbench.model import records, rundirectory
 from ssdbench.units import parse_moment
 
 NAME = rundirectory.JOURNAL
-# Time and bytes that the run used so far, in any record: names, and types of the values.
+# Each record has the time and bytes that the run used so far. Here are their names and types.
 SPENT = {"seconds": (int, float), "bytes_read": (int,), "bytes_written": (int,)}
 BUILDS = "builds"  # key in the record of a unit: see `Unit.builds`
 IDLE = "idle_watts"  # key in the first record: the power of the drive before its first request
-PAST_KERNEL = "past_kernel"  # likewise: the unit writes past the kernel's block layer
+PAST_KERNEL = "past_kernel"  # key in the record of a unit: it uses NVMe passthrough
 RESULT_SHA256 = "result_sha256"  # key in the ENDED record: the hash of result.json
 
 
@@ -33,11 +33,11 @@ class Kind(StrEnum):
     """Name every kind of record."""
 
     RUN = "run"  # the first record: run id, seed, target identity
-    INTENDED = "intended"  # in older journals: the order of a stage's units
+    INTENDED = "intended"  # the order of a stage's units (older journals only)
     BEGUN = "begun"  # a unit (or, without unit, a stage) starts to use the drive
     ALIVE = "alive"  # counters while a unit is running
     FINISHED = "finished"  # the result of a unit or stage is stored
-    LOST = "lost"  # the drive lost what a stage's units wrote, so they are measured again
+    LOST = "lost"  # a stage's data on the drive are lost; its units are repeated
     CLAIM = "claim"  # the claim was released for a named step, or taken again
     INTERRUPTED = "interrupted"
     FAILED = "failed"
@@ -71,7 +71,7 @@ def utc_now() -> str:
 
 
 def parse(text: bytes, *, path: str) -> list[Record]:
-    """Parse a journal, without an incomplete last line. Raises UsageError for a damaged line."""
+    """Parse a journal, except an incomplete last line. Raises UsageError for a damaged line."""
     stored, damaged = sound(text)
     if damaged is not None:
         raise UsageError(
@@ -83,7 +83,7 @@ def parse(text: bytes, *, path: str) -> list[Record]:
 
 
 def sound(text: bytes) -> tuple[list[Record], int | None]:
-    """Return the records before the first damaged line, and its number from 1 (None: no damage)."""
+    """Return the records before the first damaged line, and this line's number (from 1) or None."""
     held = records.read(text)
     stored: list[Record] = []
     for line in held.lines:
@@ -104,7 +104,7 @@ def believed_records(directory: Path) -> tuple[list[Record], int | None]:
 
 
 def is_unended(directory: Path) -> bool:
-    """Tell whether a run has not ended: it has no result, or was resumed after its result."""
+    """Tell whether a run is unfinished: it stored no result, or was resumed after storing one."""
     if not (directory / rundirectory.JOURNAL).is_file():
         return False
     if not (directory / rundirectory.RESULT).exists():
@@ -135,7 +135,7 @@ def _record(fields: Mapping[str, Any]) -> Record | None:
 
 
 def stored_records(path: Path) -> list[Record]:
-    """Read the records of a journal, which may be in use; empty if there is no journal."""
+    """Read the records of a journal that a run may still write; empty if there is no journal."""
     return parse(read_regular(path), path=str(path)) if path.is_file() else []
 
 
@@ -162,7 +162,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
-        """Open a journal, without an incomplete last line. Raises UsageError without records."""
+        """Open a journal and remove an incomplete last line. Raises UsageError without records."""
         if not path.is_file():
             raise UsageError(
                 f"{path.parent} is not a run directory: it has no {path.name}",
@@ -199,18 +199,18 @@ class Journal:
         self._file.close()
 
     def finished(self, stage: str) -> dict[str, Record]:
-        """Return the FINISHED record of each unit of a stage, and of the stage itself under ""."""
+        """Return a stage's FINISHED records by unit name; "" is the record of the stage itself."""
         return {r.unit: r for r in self._records if r.kind is Kind.FINISHED and r.stage == stage}
 
     def written(self, stage: str) -> dict[str, Record]:
-        """Return the finished units whose writes are still on the drive."""
+        """Return the finished units of a stage whose data are still on the drive."""
         return {r.unit: r for r in self.since_lost(stage) if r.kind is Kind.FINISHED}
 
     def since_lost(self, stage: str) -> list[Record]:
-        """Return the records of a stage since its data on the drive were last lost.
+        """Return the records of a stage that are newer than the last loss of its data on the drive.
 
-        Data are lost when a resume finds writes by other programs, when an earlier stage begins
-        again, or when the stage finds its data gone.
+        A stage's data count as lost when a resume finds writes by other programs, when an earlier
+        stage is run again, or when the stage does not find its data.
         """
         order = self._records[0].data.get("stages") if self._records else ()
         before = list(
@@ -234,7 +234,7 @@ class Journal:
 class StageJournal:
     """Give a stage access to its own records in the journal.
 
-    `observe` returns values that are added to each record: the target's counters, and the time and
+    Each record also gets the values that `observe` returns: the target's counters, and the time and
     bytes that the run used.
     """
 
@@ -247,11 +247,11 @@ class StageJournal:
         self._append(Kind.BEGUN, unit, data)
 
     def alive(self, unit: str, **data: object) -> None:
-        """Store that a unit is running, with the counters of written bytes."""
+        """Store that a unit is still running, and the current counters of written bytes."""
         self._append(Kind.ALIVE, unit, data)
 
     def claim(self, said: str, **data: object) -> None:
-        """Store that the claim was released, or taken again."""
+        """Store that the claim on the drive was released, or taken again."""
         self._append(Kind.CLAIM, "", {"said": said, **data})
 
     def finished(self, unit: str, **data: object) -> None:
@@ -259,7 +259,7 @@ class StageJournal:
         self._append(Kind.FINISHED, unit, data)
 
     def written(self) -> dict[str, Record]:
-        """Return the finished units whose writes are still on the drive."""
+        """Return the finished units whose data are still on the drive."""
         return self.journal.written(self.stage)
 
     def lost(self) -> None:
@@ -267,7 +267,7 @@ class StageJournal:
         self._append(Kind.LOST, "", {})
 
     def half_built(self) -> bool:
-        """Tell whether a unit that writes data for later units was begun and not finished."""
+        """Tell whether a unit was begun, but not finished, that writes data for later units."""
         building: set[str] = set()
         for record in self.journal.since_lost(self.stage):
             if record.kind is Kind.BEGUN and record.data.get(BUILDS):
@@ -277,7 +277,7 @@ class StageJournal:
         return bool(building)
 
     def done(self) -> dict[str, Record]:
-        """Return the FINISHED record of each finished unit, by its name."""
+        """Return the FINISHED record of each finished unit, by the unit's name."""
         return {unit: r for unit, r in self.journal.finished(self.stage).items() if unit}
 
     def _append(self, kind: Kind, unit: str, data: Mapping[str, object]) -> None:

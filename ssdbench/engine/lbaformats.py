@@ -1,6 +1,6 @@
-"""Remember the old LBA format of each drive that got another one.
+"""Remember the original LBA format of each drive that ssdbench formatted with another one.
 
-Only formatting the drive again brings the old format back, and that erases the drive. So `ssdbench
+To get the old format back, the drive must be formatted again, which erases it. So `ssdbench
 restore` only lists such drives, and `ssdbench retire` formats them on request.
 """
 
@@ -28,7 +28,7 @@ REASON = "asked for by lba_format"
 
 @dataclass(frozen=True, slots=True)
 class ChangedFormat:
-    """A present drive with another LBA format than before, and both formats."""
+    """A present drive whose LBA format was changed, with the old and the current format."""
 
     drive: str
     node: str
@@ -37,7 +37,7 @@ class ChangedFormat:
 
     @property
     def sentence(self) -> str:
-        """Return a sentence with both LBA formats of the drive, and how to restore the old one."""
+        """Return a sentence: the drive's current and old LBA format, and how to go back."""
         return (
             f"{self.drive} has LBA format {self.now} now (it was {self.was}); "
             f"`{way_back(self.node, self.was)}` brings the old one back and erases the drive"
@@ -45,14 +45,14 @@ class ChangedFormat:
 
 
 def way_back(node: str, was: LbaFormat) -> str:
-    """Return the command that gives a drive its old LBA format again and erases it."""
+    """Return the command that erases the drive and restores its old LBA format."""
     protected = ["--protection", str(was.protection)] if was.protection else []
     command = ["ssdbench", "retire", node, "--method", "format", "--lba-format", was.sizes]
     return shlex.join([*command, *protected])
 
 
 def remember_format(drive: str, was: LbaFormat, *, directory: Path | None = None) -> None:
-    """Store the LBA format of a drive before it is changed, unless one is stored already."""
+    """Store a drive's LBA format before it is changed; a format stored earlier is kept."""
     directory = directory or settings_directory()
     make_private_directory(directory)
     with waiting(directory / f"{NAME}.lock"):
@@ -62,7 +62,7 @@ def remember_format(drive: str, was: LbaFormat, *, directory: Path | None = None
 
 
 def changed_formats(*, directory: Path | None = None) -> list[ChangedFormat]:
-    """List present drives with another LBA format than before; forget drives that have it again."""
+    """List present drives with a changed LBA format; forget drives that have the old one again."""
     directory = directory or settings_directory()
     if not (directory / NAME).exists():
         return []

@@ -1,4 +1,4 @@
-"""Define manifest.json: the inputs of a run, from which it is resumed and checked."""
+"""Define manifest.json: the inputs of a run, which a resume reads and checks."""
 
 import platform
 from collections.abc import Sequence
@@ -33,18 +33,18 @@ class Manifest(Model):
     profile_name: str
     profile_text: str
     profile_sha256: str
-    whole_profile_text: str = ""  # before --budget or --max-wear shortened it; "" without them
+    whole_profile_text: str = ""  # the profile before --budget or --max-wear; "" without
     target: TargetInfo
     consent: Consent = Consent()
-    endurance_tb: float | None = None  # rated, as given; overrides the profile's
+    endurance_tb: float | None = None  # rated terabytes; overrides the profile's
     rated: Rated = Rated()  # figures from the data sheet, for estimates and never for a result
-    counted_on: str = ""  # the rates that the estimates use, and where they come from
+    counted_on: str = ""  # the rates in the estimates, and their source
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
     budget: Budget | None = None  # the given time, to which the profile was shortened
     host: dict[str, str] = {}
-    lasting: tuple[dict[str, str], ...] = ()  # changes of the drive that stay after the run
+    lasting: tuple[dict[str, str], ...] = ()  # changes that stay after the run
 
     @model_validator(mode="before")
     @classmethod
@@ -79,8 +79,8 @@ def manifest(
 ) -> Manifest:
     """Make the manifest of a run that is about to begin.
 
-    `generator` is a text such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`. `beside` says
-    how the run shares the host with other drives of the same command.
+    `generator` is a text such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`. If one
+    command measures several drives, `beside` says which other drives use the host meanwhile.
     """
     _, fio, number = generator.rpartition("fio ")
     return Manifest(

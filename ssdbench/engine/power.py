@@ -1,8 +1,9 @@
-"""Measure the power of the drive while a unit is measured: by a meter, or by the drive itself.
+"""Record the drive's power while a unit is measured, from a power meter or from the drive itself.
 
-A meter is the user's: a program of theirs appends a line to a CSV file for each reading, with the
-time and the watts. Without a meter, a drive with NVMe 2.3 may tell the mean power of the last
-second in its health log, which is read every 10 s. A drive that tells no power has no number.
+The power meter belongs to the user: a program of the user appends each reading to a CSV file, as a
+line with the time and the watts. Without a meter, ssdbench reads the health log of the drive every
+10 s; drives with NVMe 2.3 may report there the mean power of the last second. For other drives the
+report has no power.
 """
 
 import math
@@ -27,20 +28,20 @@ from ssdbench.stats.estimate import cost_of_repeats
 from ssdbench.units import format_duration
 
 HEADER = "time_s,watts,source\n"
-LATE_S = 60.0  # a meter whose newest reading is older is not running, or its clock is wrong
-LONGEST_GAP = 0.1  # between two readings, as a share of the window; but never below LEAST_GAP_S
+LATE_S = 60.0  # if the newest reading is older, the meter is stopped or its clock is wrong
+LONGEST_GAP = 0.1  # allowed gap / window; at least LEAST_GAP_S is allowed
 LEAST_GAP_S = 5.0
 MOST_WATTS = 10_000.0
 LONGEST_LINE = 4096
-LAST_BYTES = 1 << 24  # that are read of a file at first: days of a reading per second
+LAST_BYTES = 1 << 24  # read from the file's end at first: days of readings
 
 Reading = tuple[float, float]  # seconds since 1970, watts
 
 
 def reading_of(line: str) -> Reading | None:
-    """Parse a line such as `1764288000.5,8.25` or `2026-11-28T00:00:00+00:00;8.25`, else None.
+    """Parse a line like `1764288000.5,8.25` or `2026-11-28T00:00:00+00:00;8.25`, or return None.
 
-    A line with a third field is not a reading: a decimal comma may have made it.
+    A line with a third field is not a reading, because its watts may have a decimal comma.
     """
     try:
         at, told = line.split(next((mark for mark in ";\t" if mark in line), ","))
@@ -58,16 +59,16 @@ def _seconds(text: str) -> float:
 
 
 class Meter:
-    """Follow the CSV file of a meter that keeps running; only complete lines count."""
+    """Read new lines of a running power meter's CSV file; wait for incomplete lines."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._at = 0  # bytes read so far
         self._readings: list[Reading] = []
-        self._unread = ""  # the first line after the heading that is no reading
+        self._unread = ""  # the first line, after the heading, that is not a reading
 
     def require_running(self, now_s: float) -> None:
-        """Raise UsageError unless the file has readings, and a new one."""
+        """Raise UsageError unless the meter's file has readings and the newest is recent."""
         try:
             self._follow()
         except OSError as error:
@@ -86,7 +87,7 @@ class Meter:
             )
 
     def between(self, from_s: float, to_s: float) -> list[Reading]:
-        """Return the readings of a time, and one before and after it; earlier ones are dropped."""
+        """Return the readings from `from_s` to `to_s`, and one on each side; forget older ones."""
         with suppress(OSError):  # a file that is missing for a moment must not end a run of days
             self._follow()
         times = [at_s for at_s, _ in self._readings]
@@ -96,8 +97,8 @@ class Meter:
         return found
 
     def _follow(self) -> None:
-        """Read the lines that are new; of a file that was not read yet, or is shorter, the last."""
-        path = Path(os.path.realpath(self._path))  # a link may lead to the file of today
+        """Read the new lines of the file; for a new or shortened file, only the last LAST_BYTES."""
+        path = Path(os.path.realpath(self._path))  # a link may point to a new file each day
         with regular.opened(path) as descriptor, open(descriptor, "rb", closefd=False) as f:
             size = f.seek(0, os.SEEK_END)
             if not 0 < self._at <= size:
@@ -120,7 +121,7 @@ _FORM = (
 
 
 def mean_watts(readings: Sequence[Reading], from_s: float, to_s: float) -> float:
-    """Return the mean power of a time: the area below the readings, joined by straight lines."""
+    """Return the mean power in W from `from_s` to `to_s`, with straight lines between readings."""
     times, watts = (np.array(values, dtype=np.float64) for values in zip(*readings, strict=True))
     inside = (times > from_s) & (times < to_s)
     at_s = np.concatenate(([from_s], times[inside], [to_s]))
@@ -128,7 +129,7 @@ def mean_watts(readings: Sequence[Reading], from_s: float, to_s: float) -> float
 
 
 def longest_gap_s(readings: Sequence[Reading], from_s: float, to_s: float) -> float:
-    """Return the longest part of a time without a reading; of a time that runs back, all of it."""
+    """Return the longest gap without a reading, in seconds; all the time if the clock ran back."""
     inside = [at_s for at_s, _ in readings if from_s < at_s < to_s]
     return float(np.abs(np.diff([from_s, *inside, to_s])).max())
 
@@ -144,9 +145,10 @@ def idle_watts(
     clock: Callable[[], float] = time.time,
     hurried: Callable[[], bool] = lambda: False,
 ) -> Estimate | None:
-    """Measure the power of an idle drive in 50 s; None if nothing tells it, or if `hurried`.
+    """Measure the idle power of a drive for 50 s; None if no source has it, or if `hurried`.
 
-    Each of five readings follows 10 s without a command, in which a drive may fall asleep.
+    Before each of the five readings the drive gets no command for 10 s, so it may enter a sleep
+    state.
     """
     if meter is None and read() is None:
         return None
@@ -185,16 +187,17 @@ class PowerWatch:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._read, self._meter, self._wall, self._clock = read, meter, wall, clock
-        # Without load, as a drive that tells no power must get no command while it is measured.
+        # Ask the drive now, before the load: while it is measured, a drive that does not report
+        # power must not get such commands.
         self._tells = meter is None and read() is not None
         self._from_s: float | None = None
         self._to_s = self._last_s = clock()
         self._next_s = 0.0
-        self._told: list[Reading] = []  # by the drive
+        self._told: list[Reading] = []  # readings of the drive
         self._metered: list[Reading] = []
 
     def look(self, phase: str) -> None:
-        """Handle one second of a phase: ask the drive if 10 s have passed."""
+        """Handle one second of a phase: in the measured phase, ask the drive every 10 s."""
         before_s, self._last_s = self._last_s, self._clock()
         if phase != MEASURED:
             return
@@ -212,19 +215,19 @@ class PowerWatch:
             self._metered = self._meter.between(self._from_s, self._to_s)
 
     def write(self, path: Path) -> None:
-        """Store all readings as CSV; no file without a reading."""
+        """Store all power readings as CSV; without readings no file is made."""
         rows = [(*one, "meter") for one in self._metered] + [(*one, "drive") for one in self._told]
         if rows:
             lines = [f"{at_s:.3f},{watts:g},{source}\n" for at_s, watts, source in rows]
             write_atomic(path, HEADER + "".join(lines))
 
     def findings(self) -> list[Finding]:
-        """Return a finding if the meter was silent for so long that its mean does not count."""
+        """Return a finding if the meter gave no reading for too long to trust its mean."""
         gap_s, most_s = self._gap()
         return [PowerGap(gap_s, most_s).finding()] if gap_s > most_s else []
 
     def during(self) -> PowerDuring | None:
-        """Return the mean power in the measured phase, by the meter if there is one, or None."""
+        """Return the mean power in the measured phase, from the meter or the drive, or None."""
         gap_s, most_s = self._gap()
         if self._told:
             watts = float(np.mean([watts for _, watts in self._told]))
@@ -239,7 +242,7 @@ class PowerWatch:
         return PowerDuring(source="meter", watts=watts, readings=len(self._metered))
 
     def _gap(self) -> tuple[float, float]:
-        """Return the longest time without a reading of the meter, and the longest allowed."""
+        """Return the meter's longest time without a reading, and the longest that is allowed."""
         if self._meter is None or self._from_s is None:
             return 0.0, 0.0
         most_s = max(LEAST_GAP_S, LONGEST_GAP * (self._to_s - self._from_s))

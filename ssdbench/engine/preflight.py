@@ -28,8 +28,8 @@ STEADY_GOVERNORS = frozenset({"performance"})
 class Grade(StrEnum):
     """Say how serious a failed check is.
 
-    MISSING stops a run, and NOISY makes its numbers worse. ABSENT stops only a run whose profile
-    asks for the thing by name.
+    MISSING: no run can start. NOISY: a run can start, but its numbers get worse. ABSENT: only a run
+    whose profile names the missing thing cannot start.
     """
 
     FINE = "fine"
@@ -40,7 +40,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Hold the result of one check."""
+    """Hold the result of one check of the host."""
 
     name: str
     grade: Grade
@@ -49,7 +49,7 @@ class Requirement:
 
     @classmethod
     def of(cls, name: str, said: str, fine: bool, otherwise: Grade, hint: str) -> Self:
-        """Return a check with the grade FINE, or with another grade and a hint."""
+        """Return a check's result: FINE if `fine`, else the grade `otherwise` and a hint."""
         return cls(name, Grade.FINE, said) if fine else cls(name, otherwise, said, hint)
 
 
@@ -57,9 +57,9 @@ class Requirement:
 class HostState:
     """Hold the facts about a host that are checked."""
 
-    facts: Mapping[str, str]  # of ssdbench.host.facts
+    facts: Mapping[str, str]  # as ssdbench.host.facts returns them
     root: bool
-    free_bytes: int | None  # where runs are stored
+    free_bytes: int | None  # of the file system that stores runs
     programs: Mapping[str, str | None]  # path of each program; None if it is missing
     fio: str | None  # "3.33"; None when missing
     fio_engines: frozenset[str] = frozenset()
@@ -71,7 +71,7 @@ class HostState:
 
 
 def requirements(state: HostState, target: TargetInfo | None) -> list[Requirement]:
-    """Check a host for runs on a target, or on any target if it is None."""
+    """Check whether a host can run tests on a target, or on any target if `target` is None."""
     simulated = target is not None and target.simulated
     checks = [*_fio(state, target)]
     if not simulated:
@@ -153,7 +153,7 @@ def _room(state: HostState) -> Requirement:
 
 
 def _noise(facts: Mapping[str, str]) -> Iterator[Requirement]:
-    """Find in the facts of a host anything that may disturb a run on a real drive."""
+    """Find facts of a host that may disturb a run on a real drive."""
     if (clock := facts.get("clock source")) is not None:
         hint = "Reading it costs microseconds per I/O; boot with clocksource=tsc."
         fine = clock not in SLOW_CLOCKS
@@ -176,23 +176,23 @@ def _noise(facts: Mapping[str, str]) -> Iterator[Requirement]:
 
 
 COUNTS_ZONES = (3, 36)  # version of the first fio that respects the limit of open zones
-PAGE_BYTES = 4 * KIB  # least size of a segment: pages of a buffer may be scattered
+PAGE_BYTES = 4 * KIB  # a segment may be as small as one page, if a buffer's pages are scattered
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSupport:
-    """Support of fio, kernel and drive for engines; it shows which engines can be used."""
+    """What fio, kernel and drive support, from which the usable fio engines follow."""
 
     fio_engines: frozenset[str]
     refused: str = ""  # why io_uring cannot be used, if it cannot
     commands: bool = True  # io_uring supports driver commands
     polls: bool = True  # the drive has poll queues
     generic: bool = True  # the namespace has a generic node
-    most_command_bytes: int | None = None  # of one NVMe command; None if unknown
+    most_command_bytes: int | None = None  # largest NVMe command; None if unknown
 
 
 def engine_support(info: TargetInfo | None = None) -> EngineSupport:
-    """Find what the host supports, and the drive if given. Raises HostLacks without fio."""
+    """Find which engines host and drive (if given) support. Raises HostLacks without fio."""
     _, engines = installed()
     found = EngineSupport(engines, iouring.unusable(), iouring.takes_commands())
     if info is None:
@@ -211,7 +211,7 @@ def engine_support(info: TargetInfo | None = None) -> EngineSupport:
 def engine_lack(
     engine: IoEngine, info: TargetInfo | None, found: EngineSupport, *, block_bytes: int = 0
 ) -> str:
-    """Return why an engine cannot be used with requests of this size; empty if it can."""
+    """Return why an engine cannot be used for requests of `block_bytes`; "" if usable."""
     if engine is IoEngine.LIBAIO:
         return ""
     if info is not None and (why := engine_obstacle(engine, info)):
@@ -261,7 +261,7 @@ def require_engines(profile: Profile, info: TargetInfo) -> None:
 
 
 def zones_lacking(info: TargetInfo | None) -> str:
-    """Return why the first fill of a zoned drive would fail; empty if it would not."""
+    """Return why the first fill of a zoned drive would fail; "" if the fill can succeed."""
     if info is None or not info.facts.get(ZONES, "").endswith(USED_UP):
         return ""
     (major, minor), _ = installed()
@@ -278,10 +278,10 @@ def require_zones(info: TargetInfo) -> None:
 
 
 def engine_obstacles(info: TargetInfo | None) -> dict[str, str]:
-    """Return for each optional engine why it cannot be used; an empty text if it can."""
+    """Return, for each optional engine, why it cannot be used; "" for a usable engine."""
     try:
         found = engine_support(info)
-    except HostLacks:  # there is no fio, which is reported elsewhere
+    except HostLacks:  # fio is missing; another check reports that
         return {}
     return {
         engine.value: engine_lack(engine, info, found)
@@ -291,7 +291,7 @@ def engine_obstacles(info: TargetInfo | None) -> dict[str, str]:
 
 
 def _most_command_bytes(kernel: str) -> int | None:
-    """Return the bytes that every NVMe command can move, even if each page needs a segment."""
+    """Return the bytes that each NVMe command can transfer, even with one segment per page."""
     queue, sysfs = f"/sys/block/{kernel}/queue", Sysfs()
     limits = [
         sysfs.number(f"{queue}/{attribute}") for attribute in ("max_hw_sectors_kb", "max_segments")

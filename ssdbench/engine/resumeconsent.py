@@ -1,10 +1,10 @@
 """Decide whether a run may be resumed: whether root agreed to it, and whether its target changed.
 
-Any user may have written a run directory, so its manifest is no consent. Root can resume a
-destructive run only if this host has a record that names the run, its target and its manifest.
-Users other than root can only measure files and simulated drives, and need no record. If something
-else wrote to the target since, new consent is needed. To find such writes, samples of the content,
-the signatures and the write counters are compared.
+Any user may have written a run directory, so its manifest does not count as consent. Root can
+resume a destructive run only if this host has a record that names the run, its target and its
+manifest. Users other than root can only measure files and simulated drives, and need no record. If
+another program wrote to the target after the run stopped, the user must consent again. To find such
+writes, samples of the content, signatures of file systems, and write counters are compared.
 """
 
 import os
@@ -38,38 +38,39 @@ from ssdbench.target.objection import DATA, DESTROY, Objection, options_of, refu
 
 @dataclass(frozen=True, slots=True)
 class ContentCheck:
-    """The differences between the target's content and the content that a run left there."""
+    """How the target's content differs from the content that a run left there."""
 
     known: bool = True  # this host has a record of the content that the run left
-    against: tuple[Objection, ...] = ()  # what differs now
+    against: tuple[Objection, ...] = ()  # the differences
     seen: Look | None = None
 
     @property
     def unchanged(self) -> bool:
-        """Tell whether the target has only content that the run may overwrite."""
+        """Tell whether the target's content is known and unchanged, so the run may overwrite it."""
         return self.known and not self.against
 
 
 def records_content(info: TargetInfo) -> bool:
-    """Tell whether the content of a target is recorded; False for simulated and lab drives."""
+    """Tell whether ssdbench records a target's content; False for simulated and lab drives."""
     return info.kind is TargetKind.FILE or needed(info)
 
 
 def check_content(
     info: TargetInfo, run: str, records: Sequence[Record], *, ours: bool
 ) -> ContentCheck:
-    """Compare a target with the content that `run` left, by this host's record and the journal.
+    """Compare a target's content with this host's record of the content that `run` left.
 
     `ours` means that the run may have left file systems on the target. A killed run may have
-    written after the record was made: data of fio is recognized by its form, and file system blocks
-    are accepted only if the counters show that nothing else wrote.
+    written after the record was made. So changed data are accepted if they have the form of fio's
+    data. Changed blocks of file systems are accepted only if the write counters in the journal
+    (`records`) show that no other program wrote.
     """
     if not records_content(info):
         return ContentCheck()
     left = content.recalled(info)
     is_own = left is not None and left.run == run
     if info.kind is TargetKind.FILE and not is_own:
-        return ContentCheck()  # only the last run that ended on a file has a record
+        return ContentCheck()  # only the last run on a file has a record
     try:
         seen = content.look(info, also=left.digests if left is not None else ())
     except OSError as error:
@@ -103,7 +104,7 @@ def _objections(left: Remembered, seen: Look, shown: DriveCheck, *, ours: bool) 
 
 UNCHANGED = ContentCheck()
 NAME = "runs"  # directory below the settings directory
-MOST_RECORDS = 1000  # older records are removed, and their runs need --destroy again
+MOST_RECORDS = 1000  # the oldest above this are removed; their runs need --destroy again
 
 
 class ConsentRecord(Model):
@@ -144,7 +145,7 @@ class ConsentRecords:
             path.unlink(missing_ok=True)
 
     def note_signatures(self) -> None:
-        """Store that the run makes file systems, before the run makes the first file system."""
+        """Store that the run makes file systems; called before the first file system is made."""
         if self._kept is not None:
             self._write(self._kept.model_copy(update={"leaves_signatures": True}))
 
@@ -171,7 +172,7 @@ class ConsentRecords:
 
 
 def needs_record(info: TargetInfo) -> bool:
-    """Tell whether a record is needed: if root resumes a run on a real target."""
+    """Tell whether a resume needs a record: True for root and a target that is not simulated."""
     return os.geteuid() == 0 and not info.simulated
 
 
@@ -185,12 +186,13 @@ def consent_to_go_on(
     left: ContentCheck = UNCHANGED,
     again: str = "",
 ) -> Consent:
-    """Return the consent of a resumed run, as given before and on this command line.
+    """Return the consent of a resumed run: the earlier consent plus this command line's.
 
-    `ours` means that the journal says that the run left file systems on the target; if a record is
-    needed, only the record counts. `left` says how the target changed; changes need new consent.
-    `again` is the command that can give consent, for callers that repeat the first command line,
-    which cannot consent to changes. Raises TargetRefused without consent.
+    `ours` means that the journal says that the run left file systems on the target; if the host
+    must have a record of consent, the record decides that instead. `left` says how the target
+    changed; changes need new consent. `again` is the command by which the user can consent to
+    changes; a caller gives it if `given` only repeats the first command line, which cannot consent
+    to later changes. Raises TargetRefused if consent is missing.
     """
     agreed = kept.consent
     if needs_record(info):
@@ -207,7 +209,8 @@ def consent_to_go_on(
     if ours:
         agreed = agreed.overwriting()
     if agreed.identity is not None and agreed.identity.partition(CONTENT)[0] == info.id:
-        # The run itself has changed the content that the identity had; `left` compares it.
+        # The identity contains a hash of the content, which the run itself has changed. `left` has
+        # compared the content.
         agreed = agreed.model_copy(update={"identity": info.consent_id})
     consent = Consent(
         identity=given.identity or agreed.identity,
@@ -225,7 +228,7 @@ def consent_to_go_on(
 def _require_again(
     info: TargetInfo, left: ContentCheck, given: Consent, consent: Consent, again: str
 ) -> None:
-    """Raise TargetRefused unless this command line consents to the changes."""
+    """Raise TargetRefused unless this command line consents to the target's changes."""
     found = remaining(left.against, given)
     seen = DATA if left.against else ("",)  # option of the objections in `found`
     found += [o for o in lacking(info, consent) if o.option != seen]
@@ -238,7 +241,7 @@ def _require_again(
 
 
 def _recorded(record: ConsentRecord | None, manifest: Consent) -> tuple[Consent, bool]:
-    """Return the manifest's consent, extended to the run's own data, and `leaves_signatures`."""
+    """Return the manifest's consent plus consent to the run's own data; and `leaves_signatures`."""
     if record is None:
         return Consent(), False
     return manifest.model_copy(update={"data": True}), record.leaves_signatures

@@ -28,7 +28,7 @@ from ssdbench.engine.estimates import (
     host_wait,
     likely,
     remaining,
-    told,
+    shown_plan,
 )
 from ssdbench.engine.events import (
     Event,
@@ -83,16 +83,16 @@ from ssdbench.units import format_capacity
 
 @dataclass(frozen=True, slots=True)
 class Replanned:
-    """The stages that a run measures after its warm-up, in place of the planned ones."""
+    """The stages of a run, planned again after the warm-up to fit the given time."""
 
-    stages: Sequence[AnyStage]  # with the same preparation
+    stages: Sequence[AnyStage]  # the preparing stages are the same
     profile_text: str
     budget: Budget
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Everything that a run is given besides its stages and target."""
+    """The inputs of a run, except its stages and its target."""
 
     run_id: str
     title: str
@@ -102,30 +102,31 @@ class Order:
     plan: CapacityPlan = NO_PLAN  # names the points that decide the run's verdict
     accept: tuple[Target, ...] = ()  # targets that the drive must meet
     hint: RateHint = RateHint()
-    budget: Budget | None = None  # the given time, to which the profile was shortened
-    # Plans again from measured rates, used seconds and written bytes; None: nothing changes.
+    budget: Budget | None = None  # the user's time, to which the profile was shortened
+    # Plans the run again; arguments: measured rates, seconds used, bytes written. The function
+    # returns None to keep the plan.
     replan: Callable[[RateHint, float, int], Replanned | None] | None = None
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
     power: Path | None = None  # the CSV file of a power meter
     left: tuple[str, ...] = ()  # settings of the profile that this target does not have
-    preference: BlockPreference | None = None  # for the first stage, which finds the block
+    preference: BlockPreference | None = None  # set after the first stage found the block
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The functions by which a run reaches its user and host; tests replace them."""
+    """The functions by which a run talks to its user and reads its host; tests replace them."""
 
     emit: Callable[[Event], None]
     interrupted: Callable[[], int | None] = lambda: None  # number of the signal that came, if any
     wall: Callable[[], float] = time.monotonic
-    activity: Callable[[], Activity] = activity  # reads the other work of the host
+    activity: Callable[[], Activity] = activity  # reads what else the host does
     facts: Callable[[TargetInfo], Mapping[str, str]] = current_facts  # reads facts of the host
     sleep: Callable[[float], None] = time.sleep
 
 
 def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
-    """Raise UsageError if the fills of a run write more bytes than its limit."""
+    """Raise UsageError if a run's fills alone would write more bytes than its limit."""
     fills = sum(plan.bytes_written[0] for plan in plans if KINDS[plan.kind].is_fill)
     allowed = limits.max_writes_bytes
     if allowed is not None and fills > allowed:
@@ -139,10 +140,11 @@ def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
 def require_same(
     info: TargetInfo, begun_on: str, size_bytes: object, *, known: TargetInfo | None = None
 ) -> None:
-    """Raise TargetRefused unless a target is the one on which the run was begun.
+    """Raise TargetRefused unless the target is the drive on which the run began.
 
-    `begun_on` is the identity of the target at the start of the run. `known` has model and serial
-    at the start, because several drives may share a name.
+    `begun_on` is the identity of the target at the start of the run. `known` has the model and
+    serial number at the start; these are compared too, because several drives may have the same
+    identity.
     """
     reasons = []
     if known is not None:
@@ -191,7 +193,7 @@ class Runner:
         self._began_s = world.wall()
 
     def run(self) -> RunResult:
-        """Run all stages and return the result, which is also stored after an error."""
+        """Run all stages and return the result; a partial result is stored after an error."""
         plans = [likely(stage, self._session.info, self._order.hint) for stage in self._stages]
         check_limits(plans, self._order.limits)
         journal = Journal.create(self._store.path / NAME)
@@ -214,7 +216,7 @@ class Runner:
         return self._go(journal, reusable=frozenset())
 
     def resume(self) -> RunResult:
-        """Continue after a crash, a signal or a limit, without repeating finished measurements."""
+        """Continue the run after a crash, signal or limit; do not repeat finished measurements."""
         self._resumed = True
         journal = Journal.open(self._store.path / NAME)
         first = journal.records[0]
@@ -239,10 +241,10 @@ class Runner:
         return self._go(journal, reusable=reusable)
 
     def _require_room(self, reusable: frozenset[str]) -> None:
-        """Raise UsageError if a limit of the run is already used up.
+        """Raise UsageError if the run has already reached one of its limits.
 
-        Otherwise the resumed run would measure nothing. Its result would also lack the stage in
-        which the run ended before, because that stage begins again.
+        Without this check, the resumed run would measure nothing. Its result would also lack the
+        stage that was interrupted, because the resumed run begins that stage again.
         """
         first = next((stage for stage in self._stages if stage.name not in reusable), None)
         if first is None:
@@ -282,14 +284,14 @@ class Runner:
         return self._finish(journal)
 
     def _replan(self, journal: Journal) -> None:
-        """Plan the points again, by the measured rates, before the first of them is measured."""
+        """Before the first point is measured, plan all points again from the measured rates."""
         prepared, first = self._stages[: self._at], self._stages[self._at]
         if self._order.replan is None or not prepared or KINDS[first.kind].prepares:
             return
         if not all(KINDS[stage.kind].prepares for stage in prepared):
             return
         again = None
-        if not any(record.stage == first.name for record in journal.records):  # else it keeps them
+        if not any(record.stage == first.name for record in journal.records):  # else keep the plan
             hint = hint_from_results(self._order.hint, [result.found for result in self._results])
             again = self._order.replan(hint, self._meter.seconds, self._meter.bytes_written)
         if again is not None:
@@ -301,7 +303,7 @@ class Runner:
             self._raise(PlannedAgain(budget.given, tuple(budget.cuts)).finding())
 
     def _announce(self, stage: AnyStage) -> None:
-        """Announce a stage, with estimates from the rates of earlier stages."""
+        """Tell the user that a stage begins, with estimates from the rates of earlier stages."""
         seconds, ends, wait = self._foreseen()
         count, expected = len(self._stages), self._likely_ends() if ends else None
         self._world.emit(
@@ -309,7 +311,7 @@ class Runner:
         )
 
     def _likely_ends(self) -> Range:
-        """Estimate the likely end of the run, from the rates of the finished stages."""
+        """Estimate the likely end of the run from the rates that finished stages measured."""
         hint = hint_from_results(self._order.hint, [result.found for result in self._results])
         left = [likely(one, self._session.info, hint) for one in self._stages[self._at - 1 :]]
         return ends_after(self._meter.seconds, left)
@@ -317,16 +319,17 @@ class Runner:
     def _foreseen(
         self, at_work_s: float = 0.0, seen: Found | None = None
     ) -> tuple[Range, Range | None, Range | None]:
-        """Estimate the time of the current stage, the end of the run, and the host's time left.
+        """Estimate the current stage's time, the run's end, and the real time that is left.
 
-        The end is None while no rate of the drive is known, and if the stage took longer than its
-        range. The host's time is for simulated drives. `at_work_s` says how long the current stage
-        has run. `seen` has the rates of the current stage so far.
+        The run's end is None while no rate of the drive was measured, or if the stage has run
+        longer than its estimate. The real time left is estimated only for simulated drives, which
+        have their own clock. `at_work_s` says how long the current stage has run. `seen` has the
+        rates that the current stage has measured so far.
         """
         info, spent = self._session.info, self._meter
         found = [result.found for result in self._results]
         hint = hint_from_results(self._order.hint, found if seen is None else [*found, seen])
-        stage, *later = (told(one, info, hint) for one in self._stages[self._at - 1 :])
+        stage, *later = (shown_plan(one, info, hint) for one in self._stages[self._at - 1 :])
         left = [remaining(stage, at_work_s), *later]
         if at_work_s > stage.seconds[1]:
             return stage.seconds, None, None
@@ -337,11 +340,11 @@ class Runner:
         return stage.seconds, ends, host_wait(left, hint, host_s=host_s, done=done)
 
     def _foreseen_since(self, begun_s: float, seen: Found | None) -> Foreseen:
-        """Estimate the end of the run in a stage that began when the run had taken `begun_s`."""
+        """Estimate the run's end and real time left; the current stage began at `begun_s`."""
         return self._foreseen(self._meter.seconds - begun_s, seen)[1:]
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
-        """Run a stage, or take its stored result; return False if the run must end."""
+        """Run a stage, or reuse its stored result; return False if the run must end."""
         stored = self._store.read_stage(stage.name) if reuse else None
         if stored is not None:
             self._results.append(stored)
@@ -368,7 +371,7 @@ class Runner:
         return result.complete
 
     def _prefer_block(self, result: StageResult) -> None:
-        """Set the block that the first stage found in the scheduler, or say why it was not set."""
+        """Set the scheduler to the block that the first stage found, or report why this failed."""
         preference = self._order.preference
         if preference is None or self._at > 1 or not isinstance(result.found, BlockSizeFound):
             return
@@ -470,10 +473,10 @@ class Runner:
         return result
 
     def _reusable(self, journal: Journal, *, content_intact: bool) -> frozenset[str]:
-        """Return the names of the stages whose stored result is still valid.
+        """Return the names of the stages whose stored results a resumed run can use.
 
-        A preparation is repeated only if a stage after it is not yet measured; a state that does
-        not last, such as steady state, is then proven again.
+        A preparing stage is repeated only if a stage after it must still be measured. Then a state
+        that does not last, such as steady state, must be proven again.
         """
         finished = {stage.name for stage in self._stages if "" in journal.finished(stage.name)}
         needed = self._needed(finished)
@@ -488,11 +491,11 @@ class Runner:
             if stage.name in finished and stays:
                 reusable.add(stage.name)
             elif stage.destructive:
-                content_intact = False  # because this stage writes
+                content_intact = False  # this stage will overwrite it
         return frozenset(reusable)
 
     def _needed(self, finished: Collection[str]) -> frozenset[str]:
-        """Return the preparations that unmeasured stages need: from the last fill before them."""
+        """Return the preparing stages that unmeasured stages need: the last fill and all after."""
         needed: set[str] = set()
         is_open = False
         for stage in reversed(self._stages):
@@ -509,11 +512,11 @@ class Runner:
         return {} if info.simulated else self._world.facts(info)
 
     def _flash_written(self) -> FlashWritten | None:
-        """Read the bytes written to flash, without a wait after an interruption by the user."""
+        """Read the bytes written to flash; do not wait for a slow counter after a user's Ctrl-C."""
         return self._session.flash_written(hurried=lambda: self._world.interrupted() is not None)
 
     def _idle_watts(self) -> Estimate | None:
-        """Measure the power of the drive before its first request; None if nothing tells it."""
+        """Measure the drive's idle power before its first request; None if no source has it."""
         return idle_watts(
             self._session.drive_watts,
             self._power,
@@ -522,7 +525,7 @@ class Runner:
         )
 
     def _compare_host(self, journal: Journal) -> None:
-        """Report which facts of the host changed since the run began, once for each change."""
+        """Report which facts of the host changed since the run began, unless already reported."""
         before = _host_before(journal)
         changes = host_changes(before, self._facts()) if before else ()
         if changes and changes != self._reported_changes:
@@ -534,7 +537,7 @@ class Runner:
         return {"counters": counters.model_dump(), **self._meter.spent()}
 
     def _counters(self, *, at_rest: bool) -> Counters:
-        """Read the target's counters, and the drive's health log if no I/O is running."""
+        """Read the target's counters; add the drive's health log if no I/O runs (`at_rest`)."""
         counters = self._session.counters()
         if not at_rest:
             return counters
@@ -547,19 +550,19 @@ class Runner:
 
 
 def _host_before(journal: Journal) -> Mapping[str, str]:
-    """Return the facts of the host at the start of the run; empty in an old journal."""
+    """Return the host's facts at the start of the run; empty if an old journal lacks them."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
 
 
 def _idle_before(journal: Journal) -> Estimate | None:
-    """Return the idle power at the start of the run; None if nothing told it."""
+    """Return the drive's idle power at the start of the run; None if it was not measured."""
     found = journal.records[0].data.get(IDLE)
     return Estimate.model_validate(found) if isinstance(found, Mapping) else None
 
 
 def _has_result(journal: Journal, store: RunStore) -> bool:
-    """Tell whether the run ended before, and its result file is unchanged since."""
+    """Tell whether the run ended, and its result file has not changed since then."""
     ends = (Kind.RESUMED, Kind.ENDED)
     last = next((record for record in reversed(journal.records) if record.kind in ends), None)
     proof = last.data.get(RESULT_SHA256) if last is not None else None
@@ -567,7 +570,7 @@ def _has_result(journal: Journal, store: RunStore) -> bool:
 
 
 def _flushed(result: StageResult) -> bool:
-    """Tell whether a stage sent flushes."""
+    """Tell whether a stage sent flush commands to the drive."""
     if isinstance(result.found, ReplayFound):
         return result.found.trace is not None and result.found.trace.flushes > 0
     streams = (stream for point in result.points for stream in point.point.workload.streams)

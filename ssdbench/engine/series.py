@@ -1,4 +1,4 @@
-"""Record one sample per second: as arrays for rules and statistics, and in `seconds.csv`."""
+"""Record one sample per second, in arrays for rules and statistics and in `seconds.csv`."""
 
 import io
 import os
@@ -25,10 +25,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
-    """Set the mean of a verdict without a window to the mean of the newest half of the rates.
+    """Set the mean of a verdict that has no window to the mean of the newer half of the rates.
 
-    A warm-up may end before its rule has a whole window. In this case the report calls the mean "at
-    most" this rate.
+    A warm-up may end before its rule has a whole window to judge. In this case the report says that
+    the steady rate is "at most" this mean.
     """
     if verdict.steady or verdict.window_blocks or not len(rates):
         return verdict
@@ -45,7 +45,7 @@ def stored_seconds(path: Path) -> dict[str, Floats]:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Store arrays by name in a compressed .npz file; a crash leaves no half-written file."""
+    """Store named arrays in a compressed .npz file; a crash never leaves a half-written file."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     write_atomic(path, buffer.getvalue())
@@ -59,8 +59,9 @@ def _line(row: Sequence[float], phase: str) -> str:
 class Recorder:
     """Record every second of one run of the generator, in memory and in `seconds.csv`.
 
-    Adding a second takes microseconds, because an hour of virtual time may pass in one second of
-    wall time: arrays double their size when full, and the file is buffered until `flush`.
+    Adding a second must be fast, because an hour of virtual time may pass in one second of wall
+    time. So it takes microseconds: full arrays double their size, and lines stay in memory until
+    `flush`.
     """
 
     def __init__(self, path: Path, *, phase: str) -> None:
@@ -104,13 +105,13 @@ class Recorder:
         self._written(self._file.flush)
 
     def phases(self) -> Iterator[slice]:
-        """Yield the range of rows of each phase in order."""
+        """Yield, for each phase in order, the slice of its rows."""
         starts = [first for first, _ in self._phases]
         for first, end in pairwise((*starts, self._n)):
             yield slice(first, end)
 
     def recount(self, rows: slice, *, read_ios: float, write_ios: float) -> None:
-        """Scale the I/Os of some rows so that their sums are these totals."""
+        """Scale the I/Os of `rows` so that they add up to `read_ios` and `write_ios`."""
         for name, total in (("read_ios", read_ios), ("write_ios", write_ios)):
             seen = self.column(name)[rows]
             if seen.sum():
@@ -132,26 +133,26 @@ class Recorder:
             raise unwritable(self._path, error) from error
 
     def column(self, name: str) -> Floats:
-        """Return all values so far of the column with this name."""
+        """Return all values recorded so far in the column `name`."""
         return self._rows[: self._n, COLUMNS.index(name)]
 
     @property
     def t_s(self) -> Floats:
-        """Return the time at the end of each second, from the start of the generator."""
+        """Return the end of each recorded second, in seconds since the generator started."""
         return self.column("t_s")
 
     @property
     def iops(self) -> Floats:
-        """Return I/Os per second of both directions."""
+        """Return the reads and writes per second, for each recorded second."""
         return (self.column("read_ios") + self.column("write_ios")) / self._durations()
 
     @property
     def bytes_per_s(self) -> Floats:
-        """Return bytes per second of both directions."""
+        """Return the bytes read and written per second, for each recorded second."""
         return (self.column("read_bytes") + self.column("write_bytes")) / self._durations()
 
     def written(self) -> Floats:
-        """Return the bytes written up to the end of each second."""
+        """Return the bytes written from the start to the end of each recorded second."""
         return np.cumsum(self.column("write_bytes"))
 
     def _durations(self) -> Floats:

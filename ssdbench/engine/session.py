@@ -20,7 +20,7 @@ KERNEL = "kernel"
 
 
 class Counters(Model):
-    """Hold the bytes written to a target, by counters that the generator cannot change.
+    """Hold the bytes written to a target, from counters that the generator cannot change.
 
     Two readings can be compared only if their `epoch` is the same. The epoch of kernel counters
     names the boot and the disk. The epoch of a simulated drive names its state file. For a regular
@@ -32,13 +32,13 @@ class Counters(Model):
     epoch: str = ""
     source: str = "none"  # KERNEL | SIMULATED | "none"
     read_at_s: float = 0.0  # on the monotonic clock of that boot; 0 if unknown
-    log_bytes: int | None = None  # by the health log of the whole controller; read without load
+    log_bytes: int | None = None  # bytes written, from the controller's health log
 
 
 class TargetSession(Protocol):
     """Hold a target exclusively until `close`.
 
-    Methods that have a default are right for a target without logs.
+    A target without drive logs needs no methods of its own where this class has a default.
     """
 
     @property
@@ -54,12 +54,12 @@ class TargetSession(Protocol):
     def generator(self, *, step_s: int = 1) -> Generator:
         """Return a generator for this target.
 
-        `step_s` is the time by which the clock of a simulated drive advances at once, in seconds.
+        A simulated drive advances its clock in steps of `step_s` seconds.
         """
         ...
 
     def recheck(self) -> None:
-        """Check, before each destructive stage, that consent was given for this very drive.
+        """Check again, before each destructive stage, that the consent is for this drive.
 
         Raises TargetRefused or DeviceLost.
         """
@@ -70,19 +70,20 @@ class TargetSession(Protocol):
         ...
 
     def health_written_bytes(self) -> int | None:
-        """Read the bytes written from the drive's health log; None if there is no log."""
+        """Read the bytes written, as the drive's health log counts them; None without a log."""
         return None
 
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
-        """Return the bytes from the host and to flash, by the drive's logs; None if unknown.
+        """Read the bytes written by the host and to flash from the drive's logs; None if unknown.
 
-        The method waits a minute or more for a slow counter; if `hurried`, it returns a useless
-        reading at once. The method sends admin commands, so do not call it during a measurement.
+        The method waits a minute or more for a slow counter. If `hurried` returns True, the method
+        returns at once a reading that is too inexact to use. The method sends admin commands, so do
+        not call it during a measurement.
         """
         return None
 
     def throttle_counters(self) -> Mapping[str, int]:
-        """Read from the drive's logs how often it throttled, and its errors (OCP log).
+        """Read from the drive's logs how often the drive throttled, and its errors (OCP log).
 
         The result is empty without logs. The method sends admin commands to the drive, so do not
         call it during a measurement.
@@ -92,27 +93,27 @@ class TargetSession(Protocol):
     def latency_monitor(self) -> LatencyMonitor | None:
         """Read the drive's own counts of slow requests (OCP); None if it keeps no counts.
 
-        Sends admin commands, so do not call it during a measurement.
+        The method sends admin commands, so do not call it during a measurement.
         """
         return None
 
     def drive_watts(self) -> float | None:
-        """Read the drive's own mean power over the last second, in W; None if it reports none."""
+        """Read the mean power that the drive reports for the last second, in W, or None."""
         return None
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Measure the IOPS of this host with a workload and without a drive; None if unknown.
+        """Measure the IOPS that this host can send without a drive; None if unknown.
 
         The method loads the host for half a second, so do not call it during a measurement.
         """
         return None
 
     def purge(self, method: Purge, share: Callable[[float], None]) -> Purged:
-        """Purge the target; `share` is called with the progress, 0 to 1."""
+        """Purge the target; the callback `share` gets the finished part, 0 to 1."""
         ...
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Discard a range of bytes of the target. Raises HostLacks or DeviceError (refused)."""
+        """Discard a range of bytes of the target. Raises HostLacks, DeviceError."""
         ...
 
     def save(self) -> None:
@@ -126,7 +127,7 @@ class TargetSession(Protocol):
 
 @runtime_checkable
 class RunsSections(Protocol):
-    """Define a session that can run fio sections with any options, for trials of the host."""
+    """Define a session that can run fio job sections with any options, for trials of the host."""
 
     def run_sections(
         self,

@@ -23,17 +23,17 @@ from ssdbench.units import format_capacity
 STATE = Path("sim") / "state.ssdb"
 EPOCH = Path("sim") / "epoch.json"
 PPM = 1_000_000
-# Makes a generator for a drive whose clock advances by that many seconds at a time.
+# Makes a generator for a drive whose clock advances in steps of the given number of seconds.
 Applies = Callable[[SimDrive, int], Generator]
 
 
 def with_fio(drive: SimDrive, step_s: int) -> Generator:
-    """Return a generator that runs unmodified fio on the clock of the drive."""
+    """Return a generator that runs unmodified fio in the virtual time of the simulated drive."""
     return Fio(SimAttachment(drive, step_s=step_s))
 
 
 def _stored_epoch(path: Path) -> str:
-    """Read the name of the drive's state. Raises UsageError for a damaged file."""
+    """Read the name (epoch) of the drive's stored state. Raises UsageError for a damaged file."""
     try:
         return str(json_object(read_regular(path))["epoch"])
     except FileNotFoundError:
@@ -48,8 +48,8 @@ def _stored_epoch(path: Path) -> str:
 class SimulatedSession(TargetSession):
     """Open the simulated drive of a run, or create a new one.
 
-    The state of the drive is a mapped file, which is locked. A simulated drive has no logs, and the
-    speed of the host does not change its results.
+    The drive's state is a memory-mapped file, locked while the session is open. A simulated drive
+    has no logs, and the speed of the host does not change the results.
     """
 
     def __init__(self, info: TargetInfo, run_path: Path, applies: Applies = with_fio) -> None:
@@ -62,12 +62,12 @@ class SimulatedSession(TargetSession):
 
     @property
     def info(self) -> TargetInfo:
-        """Return the properties of the drive, with the path of its state."""
+        """Return the drive's properties, including the path of its state file."""
         return self._info
 
     @property
     def spare_bytes(self) -> int | None:
-        """Return the bytes of over-provisioning that the model defines."""
+        """Return the over-provisioning in bytes that the drive's model defines."""
         params = self._drive.spec.params
         return params["capacity_bytes"] * params.get("op_ppm", 0) // PPM
 
@@ -76,10 +76,10 @@ class SimulatedSession(TargetSession):
         return self._applies(self._drive, step_s)
 
     def recheck(self) -> None:
-        """Do nothing, because no other process can change a locked state."""
+        """Do nothing, because no other process can change the locked state of the drive."""
 
     def save(self) -> None:
-        """Do nothing, because a killed process leaves a mapped file intact."""
+        """Do nothing, because the kernel keeps a mapped file even if the process is killed."""
 
     def counters(self) -> Counters:
         """Read the counters of the simulation core."""
@@ -90,7 +90,7 @@ class SimulatedSession(TargetSession):
         )
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
-        """Create the drive again, as a format does, or discard the whole drive.
+        """Create a new empty drive, as a format does, or discard all blocks of the drive.
 
         Raises TargetRefused for an ATA erase.
         """
@@ -113,7 +113,7 @@ class SimulatedSession(TargetSession):
         return Purged(method.value, said, seconds, before, self._written())
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
-        """Send a TRIM of a range, which takes time on the drive's clock."""
+        """Send a TRIM for a range of bytes; this takes time on the drive's clock."""
         self._discarded_s(offset_bytes, length_bytes)
 
     def _discarded_s(self, start: int, length_bytes: int) -> float:
@@ -133,11 +133,11 @@ class SimulatedSession(TargetSession):
         return {"written since it was made": format_capacity(self.counters().written_bytes)}
 
     def close(self) -> None:
-        """Close the state, so that another process can use it."""
+        """Close the drive's state file, so that another process can use it."""
         self._drive.close()
 
     def _open(self) -> SimDrive:
-        """Open the drive as it was left, repair it, or create a new one with a new epoch."""
+        """Open the stored drive and repair it if needed, or create a new drive with a new epoch."""
         if self._path.exists() and self._epoch_path.exists():
             for repair in (False, True):
                 try:

@@ -1,6 +1,7 @@
 """Define what a stage must provide, and the context that a running stage can use.
 
-The engine knows no kind of stage by name. Stages import the engine, and not each other.
+The engine does not name any kind of stage. Modules of stages import the engine; they do not import
+one another.
 """
 
 import signal
@@ -38,16 +39,16 @@ from ssdbench.units import MIB
 
 @dataclass(slots=True)
 class RecentWrites:
-    """Count the bytes that were written in one layout since the drive had another layout.
+    """Count the bytes written in the drive's present layout, since the drive had another one.
 
-    A layout is the order and size of writes, which decide how data lie on flash.
+    A layout is the order and the size of writes, because these decide how data are placed on flash.
     """
 
     workload: Workload | None = None
     written_bytes: int = 0
 
     def follows(self, workload: Workload, written_bytes: int, unit_bytes: int = 0) -> None:
-        """Add the flash that one run of the generator replaced; reads change nothing.
+        """Add the flash bytes that one run of the generator overwrote; ignore runs that only read.
 
         `unit_bytes` is the proven mapping unit; it is 0 if no unit is proven.
         """
@@ -58,11 +59,11 @@ class RecentWrites:
         self.written_bytes += round(written_bytes * workload.overwrites(unit_bytes))
 
     def forget(self) -> None:
-        """Forget the layout, because other writes changed the data on the drive."""
+        """Forget the layout; call this after writes that changed it in another way."""
         self.workload, self.written_bytes = None, 0
 
     def of(self, workload: Workload, unit_bytes: int = 0) -> int:
-        """Return the bytes of flash that were written last in the layout of this workload."""
+        """Return the flash bytes last written in this workload's layout; 0 for another layout."""
         return self.written_bytes if self._same(workload, unit_bytes) else 0
 
     def _same(self, workload: Workload, unit_bytes: int) -> bool:
@@ -73,15 +74,15 @@ class RecentWrites:
 def derived_seed(seed: int, *parts: str | int) -> int:
     """Derive a 63-bit seed from the run's seed and names, such as a stage, a point and a repeat.
 
-    The seed is a hash, because fio's random numbers are similar at first if two seeds are close.
+    The seed is a hash, because fio's first random numbers are similar if two seeds are close.
     """
     text = "\0".join(str(part) for part in (seed, *parts))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) >> 1
 
 
-W = TypeVar("W")  # the work of a unit
-U = TypeVar("U", bound=UnitRecord)  # the record of a unit
-R = TypeVar("R", bound=AnyFound)  # the result of a stage
+W = TypeVar("W")  # type of a unit's work
+U = TypeVar("U", bound=UnitRecord)  # type of a unit's record
+R = TypeVar("R", bound=AnyFound)  # type of a stage's result
 
 
 def stopped_by(number: int) -> str:
@@ -91,10 +92,11 @@ def stopped_by(number: int) -> str:
     return f"stopped by {signal.Signals(number).name}"
 
 
-LEAST_SPARE_SHARE = 0.07  # of the capacity: every drive has at least this spare area
-# How much slower sequential writes are on a drive that was written at random. When a share x of the
-# drive is in order again, its other pages fill a share 1 - x of blocks of 1 + spare - x in all, so
-# writing a page costs (1 + spare - x) / spare page programs. This is the mean over x from 0 to 1.
+LEAST_SPARE_SHARE = 0.07  # every drive has at least this spare area / capacity
+# How many times slower sequential writes are on a drive that was written at random. When a share x
+# of the drive is in order again, the other pages (a share 1 - x) are spread over blocks that could
+# hold 1 + spare - x. So writing one page costs (1 + spare - x) / spare page programs. DISORDER is
+# the mean of this cost for x from 0 to 1.
 DISORDER = 1 + 0.5 / LEAST_SPARE_SHARE
 
 
@@ -111,7 +113,7 @@ class RateHint:
     first_fill_bytes_per_s: float = 0.0
 
     def at(self, end: int) -> "RateHint":
-        """Return a hint that has only the slowest rates (`end` 0) or only the fastest rates (1)."""
+        """Return a hint with only the slowest rates (for `end` 0) or the fastest rates (for 1)."""
         write, read = self.random_write_iops[end], self.random_read_iops[end]
         in_order = self.sequential_bytes_per_s[end]
         return replace(
@@ -131,13 +133,13 @@ class RateHint:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Hold the limits that the user set for a run; None: no limit."""
+    """Hold the limits of time and written bytes that the user set for a run; None: no limit."""
 
     max_time_s: float | None = None  # on the target's clock
     max_writes_bytes: int | None = None
 
     def over(self, others: "Limits") -> "Limits":
-        """Return these limits; limits that are not set are taken from `others`."""
+        """Return these limits; a limit that is not set here is taken from `others`."""
         return Limits(
             others.max_time_s if self.max_time_s is None else self.max_time_s,
             others.max_writes_bytes if self.max_writes_bytes is None else self.max_writes_bytes,
@@ -146,7 +148,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """The plan of a stage; pairs are the least and the most that is likely."""
+    """The plan of a stage; each pair of numbers is the least and the most that is likely."""
 
     name: str
     kind: StageKind
@@ -158,7 +160,7 @@ class StagePlan:
     bytes_read: tuple[int, int] = (0, 0)
     fills: tuple[float, float] = (0.0, 0.0)  # bytes written / capacity
     notes: tuple[str, ...] = ()
-    again_s: float = 0.0  # more, if a warm-up must start again because its unit is not proven
+    again_s: float = 0.0  # added if the warm-up must be repeated
 
     @classmethod
     def of(
@@ -173,7 +175,7 @@ class StagePlan:
         notes: Sequence[str] = (),
         again_s: float = 0.0,
     ) -> "StagePlan":
-        """Make the plan of a stage on a target from its estimates."""
+        """Make the plan of a stage from its estimated time and bytes on a target."""
         least, most = (round(size) for size in bytes_written)
         return cls(
             name=stage.name,
@@ -190,7 +192,7 @@ class StagePlan:
         )
 
 
-LEAST_AHEAD_BYTES = 1 << 26  # a stage that writes needs this much left of --max-writes
+LEAST_AHEAD_BYTES = 1 << 26  # a writing stage starts only if --max-writes leaves this much
 
 
 class Spent(Model):
@@ -207,12 +209,12 @@ class UsedUp:
 
     option: str  # of the command line, such as "--max-time"
     why: str
-    least: str  # smallest value of the option with which the run could go on
+    least: str  # smallest value with which the run could continue
 
 
 @dataclass(slots=True)
 class Meter:
-    """Count the time and bytes that a run used, and compare them with its limits."""
+    """Count the time and bytes that a run used, and compare them with the run's limits."""
 
     limits: Limits
     seconds: float = 0.0  # on the target's clock
@@ -220,7 +222,7 @@ class Meter:
     bytes_read: int = 0
 
     def spent(self) -> dict[str, object]:
-        """Return the counts in the form of journal records."""
+        """Return the used time and bytes in the form of journal records."""
         return {
             "seconds": round(self.seconds, 3),
             "bytes_read": self.bytes_read,
@@ -228,26 +230,26 @@ class Meter:
         }
 
     def restore(self, spent: Mapping[str, object]) -> None:
-        """Set the counts from a journal record; counts that the record lacks stay unchanged."""
+        """Set time and bytes from a journal record; values missing in the record stay unchanged."""
         known = {name: spent[name] for name in Spent.model_fields if name in spent}
         found = Spent.model_validate({**self.spent(), **known})
         self.seconds, self.bytes_read = found.seconds, found.bytes_read
         self.bytes_written = found.bytes_written
 
     def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
-        """Count more bytes, and more seconds of the target's clock."""
+        """Add seconds of the target's clock and bytes to those that the run has used."""
         self.seconds += seconds
         self.bytes_read += bytes_read
         self.bytes_written += bytes_written
 
     @property
     def may_write_bytes(self) -> int | None:
-        """Return the bytes that may still be written; None without a limit."""
+        """Return the bytes that --max-writes still allows; None without this limit."""
         limit = self.limits.max_writes_bytes
         return None if limit is None else max(0, limit - self.bytes_written)
 
     def used_up(self, *, ahead_bytes: int = 0) -> list[UsedUp]:
-        """List the limits that are reached if `ahead_bytes` more bytes are written."""
+        """List the limits that are exceeded once `ahead_bytes` more bytes are written."""
         found, limits = [], self.limits
         if limits.max_time_s is not None and self.seconds >= limits.max_time_s:
             why = f"--max-time of {limits.max_time_s:.0f} s was reached"
@@ -259,7 +261,7 @@ class Meter:
         return found
 
     def exceeded(self, *, ahead_bytes: int = 0) -> str | None:
-        """Return the limit that is reached if `ahead_bytes` more bytes are written, or None."""
+        """Return why a limit is exceeded once `ahead_bytes` more bytes are written, or None."""
         return next((limit.why for limit in self.used_up(ahead_bytes=ahead_bytes)), None)
 
 
@@ -284,26 +286,26 @@ class Context:
     emit: Callable[[Event], None]
     interrupted: Callable[[], int | None]  # number of the signal that asks to end, or None
     meter: Meter
-    seed: int  # of the run, from which stages derive their own seeds
+    seed: int  # of the run; each stage derives its own seed from it
     run_path: Path
     hint: RateHint = RateHint()
-    results: tuple[StageResult, ...] = ()  # of the stages before this one
+    results: tuple[StageResult, ...] = ()  # results of the stages before this one
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity
     heat: Callable[[TargetInfo], Heat | None] = target_heat
     power: PowerMeter | None = None  # the user's meter of the drive's power
-    settings: tuple[Mapping[str, str], ...] = ()  # that the run changed on host and drive
+    settings: tuple[Mapping[str, str], ...] = ()  # settings that the run changed
     failures: list[SsdbenchError] = field(default_factory=list)
     recent: RecentWrites = field(default_factory=RecentWrites)
     reporter: Reporter = field(
         default_factory=lambda: Reporter("", emit=lambda event: None, wall=time.monotonic)
     )
     unit: UnitAtWork = field(default_factory=lambda: UnitAtWork("", Path()))
-    intact: bool = False  # the writes of finished units are still on the drive
+    intact: bool = False  # data written by finished units are still on the drive
     mounted: Path | None = None  # where a file system under test is mounted
     trial_host: TrialHost | None = None  # records the activity of the host during a trial
-    notes: list[str] = field(default_factory=list)  # for the result, on things not available
-    host_lock: HostLock = field(default_factory=HostLock)  # keeps inspectors off the host
+    notes: list[str] = field(default_factory=list)  # texts for the result: things not available
+    host_lock: HostLock = field(default_factory=HostLock)  # stops inspections of the host
 
     @property
     def target(self) -> TargetInfo:
@@ -311,13 +313,13 @@ class Context:
         return self.session.info
 
     def directory(self, part: str = "") -> Path:
-        """Create and return the directory of the current unit, or its subdirectory `part`."""
+        """Create and return the current unit's directory, or its subdirectory `part`."""
         path = self.unit.path / part
         make_directory(path)
         return path
 
     def must_end(self, *, ahead_bytes: int = 0) -> str:
-        """Return why the run must end now (a signal, or a limit after `ahead_bytes`), or ""."""
+        """Return why the run must end now: a signal, or a limit after `ahead_bytes` more; or ""."""
         if (number := self.interrupted()) is not None:
             return f"the run was {stopped_by(number)}"
         return self.meter.exceeded(ahead_bytes=ahead_bytes) or ""
@@ -327,9 +329,9 @@ class Context:
         self.journal.alive(self.unit.name, **data)
 
     def failed(self, error: SsdbenchError) -> str:
-        """Remember an error and return its message.
+        """Keep an error until the stage's partial result is stored; return its message.
 
-        The run ends with this error after the partial result is stored.
+        The run then ends with this error.
         """
         self.failures.append(error)
         return error.message
@@ -341,32 +343,32 @@ class Context:
 
 
 class Lasting(StrEnum):
-    """What stays valid of a finished stage or unit when its run is resumed after a crash."""
+    """Say what a resumed run can still use of a stage or unit that finished before a crash."""
 
-    RESULTS = "results"  # its measurements, which are never repeated
+    RESULTS = "results"  # its measurements, so it is never repeated
     CONTENT = "content"  # the data that it wrote, unless something else wrote to the drive
-    NOTHING = "nothing"  # it only proved a state that does not last, such as steady state
+    NOTHING = "nothing"  # it only proved a passing state, such as steady state
 
 
 @dataclass(frozen=True, slots=True)
 class Unit(Generic[W]):
     """Describe one unit: the smallest part of a stage that a resumed run does not repeat."""
 
-    name: str  # in the journal, and the directory below the stage's
+    name: str  # in the journal, and of the unit's directory
     work: W  # the input of the stage's `measure`
     doing: str = ""  # text that the progress line shows
-    number: int = 0  # of units before this one
+    number: int = 0  # how many units come before this one
     of: int | None = None  # number of units in all; None if unknown
-    builds: bool = False  # it writes data on which later units are measured
-    ahead_bytes: int = 0  # it begins only if --max-writes allows this many bytes
-    noted: Mapping[str, object] = field(default_factory=dict)  # stored in its BEGUN record
-    point: str | None = None  # point and repeat that its findings name
+    builds: bool = False  # it writes data that later units need
+    ahead_bytes: int = 0  # it starts only if --max-writes leaves this
+    noted: Mapping[str, object] = field(default_factory=dict)  # for its BEGUN record
+    point: str | None = None  # its findings name this point and repeat
     repeat: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[U]):
-    """Whether all units of a stage were measured, and why not."""
+    """Tell whether all units of a stage were measured; if not, say why."""
 
     cut_short: str = ""  # why the run must end; empty if all units are finished
     partial: U | None = None  # record of the unit that was interrupted
@@ -388,8 +390,8 @@ class Concluded(Generic[R]):
 class Stage(Protocol[W, U, R]):
     """Define one step of a run: list its units, measure one unit, and conclude from all units.
 
-    The loop over the units is in `ssdbench.engine.units`: order, resume, limits, signals, progress,
-    time and bytes.
+    `ssdbench.engine.units` has the loop over the units. The loop handles order, resume, limits,
+    signals and progress, and counts time and bytes.
     """
 
     @property
@@ -399,7 +401,7 @@ class Stage(Protocol[W, U, R]):
 
     @property
     def kind(self) -> StageKind:
-        """Return the kind of stage: its row in `ssdbench.model.kind.KINDS`."""
+        """Return the stage's kind, which is a key of `ssdbench.model.kind.KINDS`."""
         ...
 
     @property
@@ -414,17 +416,17 @@ class Stage(Protocol[W, U, R]):
 
     @property
     def lasting(self) -> Lasting:
-        """Return which results of the finished stage stay valid after a crash."""
+        """Return what a resumed run can still use of the finished stage."""
         ...
 
     @property
     def units_last(self) -> Lasting:
-        """Return which results of finished units stay valid after a crash."""
+        """Return what a resumed run can still use of finished units."""
         ...
 
     @property
     def units_are(self) -> str:
-        """Return the word for the units of this stage in the plural: repeats, rounds, fills."""
+        """Return the plural word for this stage's units, such as repeats, rounds or fills."""
         ...
 
     @property
@@ -433,44 +435,45 @@ class Stage(Protocol[W, U, R]):
         ...
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Estimate time and bytes, without I/O. Raises UsageError for a wrong target."""
+        """Estimate the stage's time and bytes without I/O. Raises UsageError for a wrong target."""
         ...
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
         """Open a `with` block around all units, for example with a file system mounted.
 
-        If `context.intact`, but the data of finished units are gone, the stage writes them again
-        and yields a context with `intact` False, so that those units are measured again. Raises
-        HostLacks, UsageError.
+        `context.intact` says that data written by finished units should still be on the drive. If
+        they are not, the stage writes them again and yields a context with `intact` False, so that
+        those units are measured again. Raises HostLacks, UsageError.
         """
         ...
 
     def units(self, context: Context, done: Sequence[U]) -> Iterator[Unit[W]]:
-        """Yield the units in order; the records of finished units are added to `done`.
+        """Yield the units in order; the caller adds each finished unit's record to `done`.
 
-        The next unit may depend only on `done`, the run's seed and the target, so that a resumed
-        run has the same units.
+        A unit may depend only on `done`, the run's seed and the target. So a resumed run yields the
+        same units.
         """
         ...
 
     def measure(self, context: Context, unit: Unit[W]) -> U | None:
-        """Measure one unit; its files are in `context.directory()`.
+        """Measure one unit and store its files in `context.directory()`.
 
-        If the run must end (`context.unit.cut_short`), the record is partial, or None if a part of
-        the unit is useless. Raises errors of drive and host.
+        If the run must end before the unit is finished (`context.unit.cut_short`), the returned
+        record is partial; it is None if a part of a unit has no use. Raises errors of drive and
+        host.
         """
         ...
 
     def conclude(self, context: Context, done: Sequence[U], ended: Ended[U]) -> Concluded[R]:
-        """Return the result of all units. A bad result is a finding, not an error."""
+        """Compute the stage's result from all units. A bad result gives a finding, not an error."""
         ...
 
 
 class PlainStage:
     """Provide defaults that fit most stages.
 
-    After a crash, the results of finished units stay valid. The stage opens no resource that all
-    units share.
+    By these defaults, a resumed run does not repeat finished units, and the stage opens nothing
+    (such as a file system) for all its units.
     """
 
     lasting = Lasting.RESULTS
@@ -478,7 +481,7 @@ class PlainStage:
     units_are = "units"
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
-        """Open nothing."""
+        """Yield the context unchanged: the stage opens nothing for its units."""
         return nullcontext(context)
 
 

@@ -1,4 +1,4 @@
-"""Read and write the files of a run directory; a crash leaves no half-written file."""
+"""Read and write the files of a run directory; a crash never leaves a half-written file."""
 
 import json
 from collections.abc import Mapping
@@ -32,11 +32,11 @@ class StageStore:
         return self.run / "stages" / self.name
 
     def directory(self, *parts: str) -> Path:
-        """Return a directory below the stage's directory, after creating it."""
+        """Create and return a directory below the stage's directory."""
         return self._made(self.path.joinpath(*parts))
 
     def fresh_directory(self, *parts: str) -> Path:
-        """Create an empty directory; an existing one is renamed to NAME.1, NAME.2, …"""
+        """Create an empty directory NAME; an existing NAME is renamed to NAME.1, NAME.2, …"""
         path = self.path.joinpath(*parts)
         if path.exists():
             number = 1
@@ -46,11 +46,11 @@ class StageStore:
         return self.directory(*parts)
 
     def relative(self, path: Path) -> str:
-        """Return a path relative to the run directory, as results name it."""
+        """Return a path relative to the run directory; results contain such paths."""
         return path.relative_to(self.run).as_posix()
 
     def save(self, path: str, value: BaseModel) -> Path:
-        """Store a value as JSON below the stage's directory; a crash cannot lose it."""
+        """Store a value as JSON below the stage's directory, safely even if a crash follows."""
         target = self.path / path
         self._made(target.parent)
         write_atomic(target, value.model_dump_json(indent=1) + "\n")
@@ -66,7 +66,7 @@ class StageStore:
         return path
 
     def load(self, path: str, kind: type[M], *, checksum: object = None) -> M:
-        """Read a value that `save` stored. Raises UsageError if it is missing or damaged.
+        """Read a value that `save` stored. Raises UsageError for a missing or damaged file.
 
         `checksum` is the file's checksum in the journal; None if an older journal has no checksum.
         """
@@ -86,7 +86,7 @@ class RunStore:
 
     @staticmethod
     def require_new(path: Path) -> None:
-        """Raise UsageError if a path exists and is not empty, or its name is not UTF-8."""
+        """Raise UsageError if the path exists and is not empty, or if its name is not UTF-8."""
         require_utf8(path, "the run directory's name")
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(
@@ -109,7 +109,7 @@ class RunStore:
         return StageStore(self.path, name)
 
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
-        """Store a JSON object, so that a crash cannot lose it."""
+        """Store a JSON object in a file, safely even if a crash follows."""
         write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")
 
     def write_result(self, result: RunResult) -> str:
@@ -119,7 +119,7 @@ class RunStore:
         return sha256(text.encode()).hexdigest()
 
     def result_sha256(self) -> str | None:
-        """Return the SHA-256 of the result's file; None if it cannot be read."""
+        """Return the SHA-256 of result.json; None if the file cannot be read."""
         try:
             return sha256(read_regular(self.path / rundirectory.RESULT)).hexdigest()
         except OSError:
@@ -133,7 +133,7 @@ class RunStore:
 
 
 def checksum_of(path: Path) -> int | None:
-    """Return the CRC-32 of a file, as in the journal; None if the file cannot be read."""
+    """Return a file's CRC-32, which the journal stores too; None if the file cannot be read."""
     try:
         return crc32(read_regular(path))
     except OSError:
@@ -141,7 +141,7 @@ def checksum_of(path: Path) -> int | None:
 
 
 def load(path: Path, kind: type[M]) -> M:
-    """Read a stored value. Raises UsageError if it is missing or damaged."""
+    """Read a stored value from a file. Raises UsageError for a missing or damaged file."""
     try:
         found = kind.model_validate_json(text := read_regular(path))
     except OSError as error:

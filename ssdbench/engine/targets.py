@@ -1,4 +1,4 @@
-"""Open a target for a run or a purge: check host and consent, take the locks, claim it."""
+"""Open a target for a run or a purge: check host and consent, take the locks, claim the target."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -30,8 +30,8 @@ from ssdbench.target.purge import Purged
 def require_able(info: TargetInfo) -> str:
     """Return the generator that can measure a target on this host, such as `fio 3.33`.
 
-    Changes nothing. Raises HostLacks if this host or user cannot measure the target, UsageError for
-    a file name that fio cannot open.
+    This function changes nothing. Raises HostLacks if this host or user cannot measure the target,
+    UsageError for a file name that fio cannot open.
     """
     device = info.kind not in (TargetKind.FILE, TargetKind.SIMULATED)
     if info.kind is TargetKind.FILE:
@@ -47,7 +47,7 @@ def require_able(info: TargetInfo) -> str:
 def require_generator(applies: Applies, info: TargetInfo, modules: Collection[str]) -> None:
     """Raise UsageError or HostLacks if the profile's generator does not work on this target.
 
-    `modules` are the kernel modules that the run itself will load.
+    `modules` are the kernel modules that the run will load, so they need not be loaded yet.
     """
     if applies is Applies.FIO:
         return
@@ -74,12 +74,12 @@ def claimed(
     locked: bool = False,
     seen: Look | None = None,
 ) -> Iterator[TargetSession]:
-    """Open a target during a `with` block, under the locks of host and target.
+    """Lock the host and the target, and open the target for a `with` block.
 
-    `destroys` is False for work that only reads. `before_signatures` is called before
-    file systems are made on the target. `locked` means that the caller has the lock of the host
-    already. `seen` is the content of the target when consent was given; if it is None, the content
-    is read now. A simulated drive needs no lock of the host. Raises TargetRefused with all reasons,
+    `destroys` is False for work that only reads. `before_signatures` is called before file systems
+    are made on the target. `locked` means that the caller already holds the lock of the host.
+    `seen` has samples of the target's content from the time of consent; if it is None, they are
+    read now. A simulated drive needs no lock of the host. Raises TargetRefused with all reasons,
     HostLacks if another run uses this host.
     """
     watched, unseen = destroys and records_content(info), ""
@@ -119,7 +119,7 @@ def claimed(
 
 
 def _untouched(session: TargetSession, before: Counters) -> bool:
-    """Return whether a target is unchanged since `before`; True if the drive is gone."""
+    """Tell whether a target was not written since `before`; True if the drive is gone."""
     if isinstance(session, ClaimedSession) and session.wrote_past_the_kernel:
         return False
     try:
@@ -137,9 +137,10 @@ def retired(
     *,
     lba_format: LbaFormat | None = None,
 ) -> Purged:
-    """Purge a drive outside of a run, with the same checks, consent, locks and claim as in a run.
+    """Purge a drive outside of a run; check, ask for consent, lock and claim as a run does.
 
-    Raises TargetRefused with all reasons, UsageError for an LBA format that it does not offer.
+    Raises TargetRefused with all reasons, UsageError for an LBA format that the drive does not
+    offer.
     """
     if info.kind in (TargetKind.FILE, TargetKind.SIMULATED):
         raise TargetRefused(info.name, ["it is not a block device: delete it instead"])

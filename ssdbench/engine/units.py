@@ -1,8 +1,8 @@
 """Run the units of a stage in the one loop that all kinds of stages share.
 
-The loop takes finished units of a resumed run from the journal, ends the stage when the run must
-end, reports progress, and counts time and bytes. The loop adds findings if the stage was cut short,
-requests failed, or units were measured again.
+In a resumed run, the loop takes finished units from the journal. It ends the stage when the run
+must end, reports progress, and counts time and bytes. It adds a finding if the stage was cut short,
+if requests failed, or if units were measured again.
 """
 
 import time
@@ -36,9 +36,9 @@ from ssdbench.model.rundirectory import STAGE_RESULT, UNIT_RECORD
 
 
 def run(stage: Stage[W, U, R], context: Context) -> StageResult:
-    """Measure all unfinished units of a stage and return its result, stored if it is complete.
+    """Measure a stage's unfinished units and return its result; store a complete result.
 
-    After an error of drive or host the result is partial, and the error is in `context.failures`.
+    After an error of drive or host the result is partial, and `context.failures` has the error.
     """
     began_at, began = utc_now(), time.monotonic()
     loop = _Loop(stage, context)
@@ -81,7 +81,7 @@ class _Loop(Generic[W, U, R]):
         self._finished = self._standing(frozenset(self.context.journal.done()))
 
     def spent_before(self) -> Meter:
-        """Return the time and bytes that the run had used before its valid units."""
+        """Return the run's time and bytes before this stage, or before its units that are kept."""
         before = replace(self.context.meter)
         if self._finished:
             own = (r for r in self.context.journal.journal.records if r.stage == self.stage.name)
@@ -91,7 +91,7 @@ class _Loop(Generic[W, U, R]):
         return before
 
     def ended(self) -> Ended[U]:
-        """Measure all units, or stop when the run must end."""
+        """Measure the units until all are done or the run must end; return how it ended."""
         try:
             context = replace(self.context, intact=bool(self._finished))
             with self.stage.opened(context) as self.context:
@@ -141,7 +141,7 @@ class _Loop(Generic[W, U, R]):
 
     @property
     def _counts(self) -> bool:
-        """Tell whether the units are measurements, not preparation such as a fill or a warm-up."""
+        """Tell whether the units measure; False if they prepare, such as a fill or a warm-up."""
         return KINDS[self.stage.kind].about is not About.PREPARATION
 
     def _stored(self, unit: Unit[W]) -> U:
@@ -151,7 +151,7 @@ class _Loop(Generic[W, U, R]):
         )
 
     def _standing(self, finished: frozenset[str]) -> frozenset[str]:
-        """Return the finished units that are still valid; add a finding if some are not."""
+        """Return the finished units that are still valid; if some are not, add a finding."""
         match self.stage.units_last:
             case Lasting.RESULTS:
                 return finished
@@ -164,7 +164,7 @@ class _Loop(Generic[W, U, R]):
         return standing
 
     def _lose(self, count: int, *, all_of_it: bool = True) -> None:
-        """Add the finding that units are measured again; the journal stores it if all are lost."""
+        """Add a finding: units are measured again. If all are lost, note that in the journal."""
         if all_of_it:
             self._finished = frozenset()
             self.context.journal.lost()
@@ -179,7 +179,7 @@ class _Loop(Generic[W, U, R]):
 
 
 def own_findings(done: Sequence[U], ended: Ended[U]) -> tuple[Finding, ...]:
-    """Return the findings of all units, also of a partial one."""
+    """Return the findings of all units, including a unit that was only partly measured."""
     records = [*done, *([ended.partial] if ended.partial is not None else [])]
     return tuple(finding for record in records for finding in record.findings)
 

@@ -1,4 +1,4 @@
-"""Watch host and drive during a unit of a stage: other work, temperature, throttling, power."""
+"""Watch host and drive during one unit: other work of the host, temperature, throttling, power."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -19,14 +19,14 @@ from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.tail import slow_requests
 
 EVERY_S = 10.0  # of wall time
-OCP = "OCP "  # the names of counters of errors begin with it
+OCP = "OCP "  # start of the names of error counters
 HEADER = "t_s,temperature_c,warning_c,phase\n"
 
 
 class HeatWatch:
-    """Read the temperature of the drive every 10 s, or never if it has no sensor.
+    """Read the drive's temperature every 10 s; do nothing for a drive without a sensor.
 
-    A sensor that delays I/O is read only before and after the measurement.
+    If reading a sensor delays I/O, it is read only before and after the measurement.
     """
 
     def __init__(
@@ -38,17 +38,17 @@ class HeatWatch:
         self._ask(0.0, "before")
 
     def look(self, t_s: float, phase: str) -> None:
-        """Read the temperature if 10 s have passed; `t_s` is the time on the target's clock."""
+        """Read the temperature, at most every 10 s; `t_s` is the time on the target's clock."""
         if self._rows and self._rows[-1][1].gentle and self._wall() >= self._next_s:
             self._ask(t_s, phase)
 
     def end(self, t_s: float) -> None:
-        """Read the temperature after the last request."""
+        """Read the temperature once more, after the last request of the unit."""
         if self._rows:
             self._ask(t_s, "measure")
 
     def write(self, path: Path) -> None:
-        """Store all temperatures as CSV; no file for a drive without a sensor."""
+        """Store all temperatures as CSV; for a drive without a sensor no file is made."""
         if not self._rows:
             return
         lines = [
@@ -59,7 +59,7 @@ class HeatWatch:
         write_atomic(path, HEADER + "".join(lines))
 
     def findings(self) -> list[Finding]:
-        """Return one finding if the drive reached its warning temperature while it was measured."""
+        """Return a finding if the drive reached its warning temperature during the measurement."""
         counted = [heat for _, heat, phase in self._rows if phase == "measure"]
         hot = [h for h in counted if h.alarm or (h.warning_c and h.temperature_c >= h.warning_c)]
         if not hot:
@@ -81,9 +81,9 @@ class ThrottleWatch:
         self._before = read()
 
     def findings(self) -> list[Finding]:
-        """Read the counters after the last request; return a finding for each kind that grew.
+        """Read the counters again after the last request; return a finding if they increased.
 
-        The kinds are throttling and errors; each kind has at most one finding.
+        All throttling counters share one finding, and all error counters share another one.
         """
         after = self._read() if self._before else {}
         more = {
@@ -100,7 +100,7 @@ class ThrottleWatch:
 
 
 class UnitWatch:
-    """Watch host and drive during one unit; only its measured phase can be disturbed."""
+    """Watch host and drive during one unit; only the measured phase counts as disturbed."""
 
     def __init__(self, context: Context) -> None:
         self._directory = context.directory()
@@ -114,13 +114,13 @@ class UnitWatch:
         self._power = PowerWatch(context.session.drive_watts, context.power, wall=context.wall)
 
     def look(self, second: Second, phase: str) -> None:
-        """Read the sensors and the host if it is time, after each second of the unit."""
+        """Handle one second of the unit: read the sensors and the host every 10 s."""
         self._heat.look(second.t_s, phase)
         self._host.look(second.t_s, phase, second.foreign_ios)
         self._power.look(phase)
 
     def end(self, t_s: float) -> None:
-        """Read host, temperature and power meter after the last request."""
+        """Read host, temperature and power meter after the unit's last request."""
         self._host.end(t_s)
         self._heat.end(t_s)
         self._power.end()
@@ -134,19 +134,19 @@ class UnitWatch:
     def findings(self) -> list[Finding]:
         """Return findings about a disturbed host, a hot drive, throttling and errors.
 
-        A power meter that gave no readings for too long is a finding, too.
+        If a power meter gave no readings for too long, there is a finding about this, too.
         """
         watches = (self._host, self._heat, self._throttled, self._power)
         return [finding for watch in watches for finding in watch.findings()]
 
     def host_during(self) -> HostDuring | None:
-        """Summarize the host in the measured phase; None for a simulated drive."""
+        """Summarize what the host did in the measured phase; None for a simulated drive."""
         return self._host.during()
 
     def slow_during(self, host: Histogram) -> SlowDuring | None:
-        """Read the drive's latency monitor after the last request; None if it tells nothing.
+        """Count slow requests by the drive's latency monitor; None without a usable monitor.
 
-        `host` has the latencies of all requests since this watch began.
+        `host` has the latencies that the host measured for all requests since this watch began.
         """
         before = self._slow_before
         after = None if before is None else self._monitor()
@@ -155,5 +155,5 @@ class UnitWatch:
         return slow_requests(host, more, after.thresholds_ms)
 
     def power_during(self) -> PowerDuring | None:
-        """Return the power of the drive in the measured phase; None if nothing tells it."""
+        """Return the drive's mean power in the measured phase; None if no source has it."""
         return self._power.during()

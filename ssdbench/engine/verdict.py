@@ -1,9 +1,9 @@
-"""Decide from findings whether a run or stage is VALIDATED; pure.
+"""Decide from findings whether a run or stage is VALIDATED; no I/O.
 
-A run is valid if every point that its plan uses is valid. A run without points is valid if it has a
-rate within a latency limit, a load or a replay, and no finding invalidates it. A preparation that
-failed (not steady, fill unproven) makes every later point invalid, so this module needs no rule for
-such a preparation.
+A run is validated if every point that its capacity plan uses is valid. A run without points is
+validated if it measured a rate within a latency limit, a load or a replay, and no finding makes
+that invalid. A failed preparation (not steady, fill unproven) already makes all points after it
+invalid, so this module needs no rule for it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ NO_PLAN = CapacityPlan()
 
 
 def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
-    """Return those findings of the preparing stages that make every later point invalid."""
+    """Return the findings of preparing stages that make all points after them invalid."""
     return tuple(
         finding
         for result in results
@@ -35,7 +35,7 @@ def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
 
 
 def answer_verdict(target: TargetInfo, findings: Iterable[Finding], *, complete: bool) -> Verdict:
-    """Return the verdict of one stage without points."""
+    """Return the verdict of one stage that has no points, such as a replay."""
     if not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     spoilt = any(finding.severity is Severity.INVALIDATES for finding in findings)
@@ -48,7 +48,7 @@ def run_verdict(
     findings: Sequence[Finding],
     plan: CapacityPlan = NO_PLAN,
 ) -> Verdict:
-    """Return the verdict of a run, from the points that its plan names, or else from all points."""
+    """Return a run's verdict from the points that its plan names, or from all if it names none."""
     points = [point for stage in stages for point in stage.points]
     rated = [
         stage for stage in stages if isinstance(stage.found, RateFound | LoadFound | ReplayFound)
@@ -68,7 +68,7 @@ def run_verdict(
 
 
 def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
-    """Return all stages except preparations after the last stage with a number to plan on."""
+    """Return all stages, except preparing stages after the last measured number for planning."""
     numbers = [
         n
         for n, stage in enumerate(stages)
@@ -79,12 +79,12 @@ def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
 
 
 def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[PointResult]:
-    """Return the points that decide the verdict: those that the plan names, or all."""
+    """Return the points that decide the verdict: the plan's points, or all without a plan."""
     return used(points, plan) if named(plan) else list(points)
 
 
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
-    """Return a finding if the plan fits no point, or if points outside of it are not valid."""
+    """Return a finding if the plan fits no point, or if points outside of the plan are invalid."""
     points = [point for stage in stages for point in stage.points]
     rated = any(isinstance(stage.found, RateFound | LoadFound | ReplayFound) for stage in stages)
     if not (points or rated) or not named(plan):
@@ -99,7 +99,7 @@ def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Findi
 
 
 def about_target(target: TargetInfo) -> tuple[Finding, ...]:
-    """Return a finding if this kind of target gives no numbers to plan on."""
+    """Return a finding if numbers of this kind of target cannot be used for planning."""
     if target.simulated:
         return (Simulated(target.name).finding(),)
     lacks, taken = target.facts.get(LACKS), TAKEN in target.facts

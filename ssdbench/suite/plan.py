@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ssdbench.engine.estimates import host_wait, likely, rate_hint, told
+from ssdbench.engine.estimates import host_wait, likely, rate_hint, shown_plan
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.preflight import require_engines, require_zones
@@ -84,7 +84,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
     with asked_for.blamed_on_profile():
         chosen = stages(asked_for.profile, there)
         plans = tuple(likely(stage, there, hint) for stage in chosen)
-        most = tuple(told(stage, there, hint) for stage in chosen)
+        most = tuple(shown_plan(stage, there, hint) for stage in chosen)
     limits = asked_for.all_limits
     check_limits(plans, limits)
     return RunPlan(

@@ -3,7 +3,7 @@ from typing import Any, get_args
 
 import pytest
 
-from ssdbench.engine.estimates import ends_after, rate_hint, told
+from ssdbench.engine.estimates import ends_after, rate_hint, shown_plan
 from ssdbench.engine.preflight import EngineSupport
 from ssdbench.engine.stage import AnyStage, Limits, RateHint
 from ssdbench.errors import HostLacks, ProfileError, UsageError
@@ -122,7 +122,7 @@ def test_the_most_written_counts_that_rates_do_not_prove_the_unit_stage_by_stage
 def test_the_longest_time_of_a_plan_is_what_the_run_tells() -> None:
     planned = plan(asked(UNITS))
     left = [
-        told(stage, planned.target, planned.hint)
+        shown_plan(stage, planned.target, planned.hint)
         for stage in stages(asked(UNITS).profile, planned.target)
     ]
 

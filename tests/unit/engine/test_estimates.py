@@ -16,7 +16,7 @@ from ssdbench.engine.estimates import (
     likely,
     rate_hint,
     remaining,
-    told,
+    shown_plan,
 )
 from ssdbench.engine.events import Progress, StageStarted
 from ssdbench.engine.stage import RateHint, StagePlan
@@ -108,7 +108,7 @@ def test_what_is_told_of_a_run_at_each_stage_holds_what_happened(
 
     for done in range(1, len(planned)):
         hint = hint_from_results(rate_hint(ran.target), [one.found for one in ran.stages[:done]])
-        left = [told(stage, ran.target, hint) for stage in planned[done:]]
+        left = [shown_plan(stage, ran.target, hint) for stage in planned[done:]]
         least, most = left[0].seconds
         assert least <= took_s[done] <= most, (done, least, most)
         least, most = ends_after(sum(took_s[:done]), left)
@@ -148,7 +148,7 @@ def test_a_run_tells_the_sum_of_its_stages_and_nothing_once_a_stage_took_too_lon
     monkeypatch.setattr(events, "EVERY_S", 0.0)
     ranges = {"01-precondition": (10.0, 20.0), "02-steady": (600.0, 1e6)}
     monkeypatch.setattr(
-        runner, "told", lambda stage, *_: replace(a_plan(1), seconds=ranges[stage.name])
+        runner, "shown_plan", lambda stage, *_: replace(a_plan(1), seconds=ranges[stage.name])
     )
     run = ARun(tmp_path / "run", WearyDrive(noise=0.0)).precondition().steady()
 
@@ -328,7 +328,7 @@ def test_a_small_simulated_drive_keeps_the_ranges_that_are_told(
     planned = stages(profile, there)
 
     for stage, took in zip(planned, took_s, strict=False):
-        least, most = told(stage, there, rate_hint(there)).seconds
+        least, most = shown_plan(stage, there, rate_hint(there)).seconds
         assert least <= took <= most, (stage.name, least, most)
     most = sum(likely(one, there, rate_hint(there)).bytes_written[1] for one in planned)
     assert written_bytes <= most
@@ -342,7 +342,7 @@ def test_a_warm_up_that_may_start_again_is_told_with_the_time_of_the_second_one(
     once, again = warm_up.plan(there, hint), replace(warm_up, unit_bytes=0).plan(there, hint)
 
     assert again.again_s == 0
-    assert told(warm_up, there, hint).seconds[1] >= once.seconds[1] + again.seconds[0]
+    assert shown_plan(warm_up, there, hint).seconds[1] >= once.seconds[1] + again.seconds[0]
 
 
 QUESTION = """
