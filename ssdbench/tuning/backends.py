@@ -20,7 +20,7 @@ Locate = Callable[[str], str | None]  # the name below /sys/block of the drive w
 
 
 class ServiceBackend:
-    """Read and set whether a systemd service runs, as "active" or "inactive"."""
+    """Tell whether a systemd service runs ("active" or "inactive"), and start or stop it."""
 
     def read(self, attribute: str, drive: str) -> str:
         """Return "active" when the service runs, else "inactive"."""
@@ -33,7 +33,7 @@ class ServiceBackend:
         return "active" if asked.stdout.strip() == "active" else "inactive"
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Start or stop the service. Raises HostLacks when the service keeps its state."""
+        """Start or stop the service. Raises HostLacks if its state does not change."""
         verb = "start" if value == "active" else "stop"
         _do(["systemctl", verb, attribute], f"{attribute} cannot be made {value}")
         if self.read(attribute, drive) != value:
@@ -44,18 +44,18 @@ class ServiceBackend:
 
 
 class ModuleBackend:
-    """Read and set whether a kernel module, by name or by .ko file, is "there" or "absent"."""
+    """Load and unload a kernel module, named by its name or .ko file: "there" means loaded."""
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return whether the module is loaded; a module built into the kernel always is."""
+        """Return "there" if the module is loaded or built into the kernel, else "absent"."""
         loaded = self._sysfs.exists(f"/sys/module/{_module_name(attribute)}")
         return THERE if loaded else ABSENT
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Load or unload the module."""
+        """Load the module for the value "there", or unload the module for "absent"."""
         if value == ABSENT:
             _do(["rmmod", _module_name(attribute)], f"the module {attribute} cannot be unloaded")
         else:
@@ -82,12 +82,12 @@ _log = logging.getLogger(__name__)
 
 
 class SettingBackend(Protocol):
-    """Read and write the settings of one kind (see `Backend`).
+    """Read and write the settings of one kind; `Backend` lists the kinds.
 
-    `drive` is the identity of the drive that a setting belongs to, empty for the host. Both methods
-    raise HostLacks when there is no such setting; `write` also raises it when the value is refused
-    or does not read back. A directory, whose name ends in `/`, reads as the names of its attributes
-    that can be written.
+    `drive` is the identity of the drive that has the setting; it is empty for a setting of the
+    host. `read` and `write` raise HostLacks if the setting does not exist; `write` also raises
+    HostLacks if the value is refused, or if a read afterwards returns another value. An attribute
+    whose name ends in `/` is a directory: `read` returns the names of its writable attributes.
     """
 
     def read(self, attribute: str, drive: str) -> str: ...
@@ -96,7 +96,7 @@ class SettingBackend(Protocol):
 
 
 class Logged:
-    """Refuse settings that ssdbench never makes, and log every write for `--debug`."""
+    """Refuse settings that ssdbench never changes, and log each write for `--debug`."""
 
     def __init__(self, kind: Backend, backend: SettingBackend) -> None:
         self._kind = kind
@@ -108,7 +108,7 @@ class Logged:
         return self._backend.read(attribute, drive)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write the value of the setting, and require that it reads back."""
+        """Write the value of the setting, then read it again to check that it has the value."""
         what = f"{self._kind} {drive + ' ' if drive else ''}{attribute} = {value!r}"
         try:
             require_ours(self._kind, attribute, value)
@@ -126,7 +126,7 @@ class SysfsBackend:
         self._sysfs = sysfs
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return the value of a setting that the kernel uses now; of a directory, its names."""
+        """Return the value that the kernel uses; for a directory, its writable attributes."""
         if attribute.endswith("/"):
             return " ".join(self._sysfs.writable(attribute))
         value = self._sysfs.find(attribute)
@@ -135,7 +135,7 @@ class SysfsBackend:
         return chosen(value)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write the value and require that it reads back; an error names the possible values."""
+        """Write a value, and check it by a read; an error names the values that are possible."""
         try:
             self._sysfs.write(attribute, value)
         except HostLacks as refused:
@@ -147,9 +147,9 @@ class SysfsBackend:
 
 
 class BlockBackend:
-    """Read and write attributes of a drive below /sys/block; its identity finds the drive.
+    """Read and write attributes of a drive below /sys/block; the identity of the drive finds it.
 
-    An NVMe multipath head has no request queue, so its queue settings are made on all its paths.
+    An NVMe multipath head has no request queue, so its queue settings are written on all its paths.
     """
 
     def __init__(self, sysfs: Sysfs, locate: Locate) -> None:
@@ -168,7 +168,7 @@ class BlockBackend:
         return [f"/sys/block/{name}/{attribute}" for name in names]
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return the current value. Raises HostLacks when the drive's paths differ."""
+        """Return the current value. Raises HostLacks if the drive's paths have different values."""
         paths = self._paths(attribute, drive)
         values: list[str | NoSetting] = []
         for path in paths:
@@ -187,7 +187,7 @@ class BlockBackend:
         return values[0]
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write the value on every path and require that it reads back."""
+        """Write the value on every path of the drive, and check that each path has the value."""
         for path in self._paths(attribute, drive):
             self._attributes.write(path, value, "")
 
@@ -203,7 +203,7 @@ class _Located:
 
 
 class NvmeFeatureBackend(_Located):
-    """Read and set features of an NVMe drive by number, such as `0x06`, until its next reset."""
+    """Read and set features of an NVMe drive by number, such as `0x06`; a reset undoes them."""
 
     def read(self, attribute: str, drive: str) -> str:
         """Return the current value of the feature as a number."""
@@ -214,7 +214,7 @@ class NvmeFeatureBackend(_Located):
             raise HostLacks(f"feature {attribute} cannot be read: {error.message}") from error
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Set the value of the feature, and require that it reads back."""
+        """Set the value of the feature, then read the feature again to check its value."""
         try:
             with nvme.opened(self._node(drive)) as device:
                 device.set_feature(int(attribute, 16), int(value))
@@ -226,17 +226,17 @@ class NvmeFeatureBackend(_Located):
 
 
 def monitor_settings(page: bytes) -> str:
-    """Return the settings in log C3h as numbers, which `monitor_feature` turns into feature C5h.
+    """Return the settings in log page C3h as the numbers that `monitor_feature` accepts.
 
-    They are: end of the timer, the four thresholds, configuration, least window, trigger of the
-    debug log, and whether the monitor is on.
+    The numbers are: end of the timer, the four thresholds, configuration, shortest window, trigger
+    of the debug log, and whether the monitor is on.
     """
     told = [_number(page, 4), *page[6:10], _number(page, 10), page[12], _number(page, 0x1C0)]
     return ",".join(str(value) for value in (*told, page[0] & 1))
 
 
 def monitor_feature(settings: str) -> bytes:
-    """Return the 4096 bytes of feature C5h for settings; the debug log is kept."""
+    """Return the 4096 bytes of feature C5h for settings; the drive then keeps its debug log."""
     sizes = (2, 1, 1, 1, 1, 2, 1, 2)
     *values, on = map(int, settings.split(","))
     fields = (v.to_bytes(size, "little") for v, size in zip(values, sizes, strict=True))
@@ -248,10 +248,10 @@ def _number(page: bytes, at: int) -> int:
 
 
 class LatencyMonitorBackend(_Located):
-    """Read and set the latency monitor of an OCP drive until its next reset."""
+    """Read and set the latency monitor of an OCP drive; the next reset of the drive undoes it."""
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return the settings as numbers, by log C3h."""
+        """Return the settings of the latency monitor as numbers, read from log page C3h."""
         try:
             with nvme.opened(self._node(drive)) as device:
                 page = device.log_page(nvme.MONITOR_LOG, nvme.MONITOR_BYTES)
@@ -264,7 +264,7 @@ class LatencyMonitorBackend(_Located):
         return monitor_settings(page)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Set all settings of the monitor (feature C5h), and require that they read back."""
+        """Set all settings of the latency monitor (feature C5h), and check them by a read."""
         try:
             with nvme.opened(self._node(drive)) as device:
                 device.set_feature(nvme.MONITOR_FEATURE, 0, data=monitor_feature(value))
@@ -276,10 +276,10 @@ class LatencyMonitorBackend(_Located):
 
 
 class WriteCacheBackend(BlockBackend):
-    """Read and set the write cache of a SCSI or ATA disk, as the kernel's `cache_type`.
+    """Read and set the write cache of a SCSI or ATA disk through the attribute `cache_type`.
 
-    The kernel sends the value as a mode page and asks the drive to save it
-    (drivers/scsi/sd.c, cache_type_store).
+    The kernel sends the value as a mode page and asks the drive to save it (drivers/scsi/sd.c,
+    cache_type_store).
     """
 
     def _paths(self, attribute: str, drive: str) -> list[str]:
@@ -294,10 +294,10 @@ class WriteCacheBackend(BlockBackend):
 
 
 class AtaPasswordBackend(_Located):
-    """Read and remove the password that a purge sets for an ATA erase; "" if no password is set."""
+    """Read and remove the ATA password that a purge sets; "" means that no password is set."""
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return our password when the drive says that a password is set, else ""."""
+        """Return ssdbench's password if the drive reports that a password is set, else ""."""
         try:
             with scsi.opened(self._node(drive)) as disk:
                 word = scsi.ata_security_word(disk)
@@ -308,7 +308,7 @@ class AtaPasswordBackend(_Located):
         return scsi.ATA_PASSWORD if word & scsi.ATA_SECURITY_ENABLED else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Unlock the drive and remove the password. Raises HostLacks when the drive refuses."""
+        """Unlock the drive and remove its password. Raises HostLacks if the drive refuses."""
         if value:
             raise HostLacks(f"only a purge sets an {attribute}")
         try:
@@ -324,7 +324,7 @@ class AtaPasswordBackend(_Located):
 
 
 def backends_of(sysfs: Sysfs, locate: Locate) -> dict[Backend, SettingBackend]:
-    """Return the backends for settings of this host; each backend logs its writes."""
+    """Return one backend for each kind of setting of this host; each backend logs its writes."""
     found: dict[Backend, SettingBackend] = {
         Backend.SYSFS: SysfsBackend(sysfs),
         Backend.IRQ: SysfsBackend(sysfs),

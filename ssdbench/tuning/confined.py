@@ -1,7 +1,7 @@
-"""List which settings ssdbench may make, as patterns of names and values.
+"""List the settings that ssdbench may change, as patterns of their names and values.
 
-A settings journal is a file that another user may forge. With these patterns, `restore` sets
-nothing from a forged journal that no run sets.
+Another user may forge a settings journal. These patterns keep `restore` from changing a setting
+that no run of ssdbench changes.
 """
 
 import re
@@ -20,7 +20,7 @@ _WORD = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _CPUS = r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*"
 _CACHE = r"write (?:back|through)(?:, no read \(daft\))?|none"
 
-# Attribute and value of each kind, as patterns of the whole text.
+# For each kind, patterns that the whole attribute and the whole value must match.
 OURS: Mapping[Backend, tuple[str, str]] = {
     Backend.SYSFS: (
         rf"{_CPU}/(?:cpufreq/policy[0-9]{{1,5}}|cpu[0-9]{{1,5}}/cpufreq)"
@@ -51,7 +51,8 @@ OURS: Mapping[Backend, tuple[str, str]] = {
     Backend.ATA_PASSWORD: (r"ATA password", r"(?:ssdbench)?"),
 }
 
-# What exists for a run only. Restoring removes it, so its old value must be this one.
+# These things exist only during a run. Restoring removes them, so a journal must have this value as
+# the old value.
 TAKEN_AWAY: Mapping[Backend, str] = {
     Backend.MODULE: "absent",
     Backend.MOUNT: "",
@@ -63,7 +64,7 @@ TAKEN_AWAY: Mapping[Backend, str] = {
 
 
 def require_ours(kind: Backend, attribute: str, value: str | None = None) -> None:
-    """Raise HostLacks unless ssdbench makes this setting, and with such a value."""
+    """Raise HostLacks unless ssdbench may change this attribute, and may set it to this value."""
     attributes, values = OURS[kind]
     ours = re.fullmatch(attributes, attribute) and ".." not in attribute.split("/")
     if not ours or (value is not None and not re.fullmatch(values, value)):
@@ -72,7 +73,7 @@ def require_ours(kind: Backend, attribute: str, value: str | None = None) -> Non
 
 
 def require_undoing(kind: Backend, attribute: str, was: str) -> None:
-    """Raise HostLacks for a record that would create something instead of removing it."""
+    """Raise HostLacks for a journal record whose restore would create something, not remove it."""
     if was != TAKEN_AWAY.get(kind, was):
         raise HostLacks(
             f"the journal says that {attribute} was {was!r} before, which cannot be: not restored"

@@ -1,8 +1,8 @@
 """Change settings so that they can be restored, even after a kill or a power cut.
 
-Each change is on disk, with the old value, before it is made. Leaving the journal restores in
-reverse order; `restore_all` does so for dead processes. Changes are ordered by number, because the
-wall clock may jump.
+The journal on disk gets each change, with the old value, before the setting is changed. The end of
+the `with` block restores settings in reverse order; `restore_all` does so for runs whose process
+died. Each change has a number that gives the order of changes, because the wall clock may jump.
 """
 
 import shlex
@@ -42,7 +42,7 @@ Key = tuple[Backend, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Hold one change as the journal stores it."""
+    """Hold one change of a setting as the journal stores it."""
 
     n: int  # orders the changes of all journals of this host
     backend: Backend
@@ -56,13 +56,13 @@ class Change:
 
     @property
     def key(self) -> Key:
-        """Return the key of the changed setting: kind, name and drive."""
+        """Return the key of the changed setting: kind of setting, attribute and drive."""
         return (self.backend, self.attribute, self.drive)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a setting, or a whole journal, was not restored."""
+    """Hold the reason why a setting, or a whole journal, was not restored."""
 
     said: str
     absent: str = ""  # the identity of a drive that is not on this host
@@ -85,7 +85,7 @@ class NotRestored(HostLacks):
 
     @property
     def of_absent_drives(self) -> bool:
-        """Return whether every failure concerns a drive that is not on this host."""
+        """Return whether all settings that were not restored belong to drives that are not here."""
         return all(failure.absent for failure in self.failures)
 
 
@@ -124,8 +124,8 @@ class SettingsJournal:
             self._file.close()
             self._lock.__exit__()
         lacking = NotRestored(failures)
-        # When the drive is gone, the error that ended the run says so and is raised instead. The
-        # journal keeps the old values until the drive is back.
+        # If the drive is gone, the error that ended the run already says so, and that error is
+        # raised. The journal keeps the old values until the drive is back.
         if failures and isinstance(error, SsdbenchError) and lacking.of_absent_drives:
             error.hint = " ".join(filter(None, (error.hint, lacking.hint)))
         elif failures and (error is None or not lacking.of_absent_drives):
@@ -137,11 +137,11 @@ class SettingsJournal:
         return tuple(self._changes)
 
     def apply(self, settings: Sequence[Setting]) -> list[Change]:
-        """Change settings in order, except settings that already have the wanted value.
+        """Change settings in the given order, except settings that already have the wanted value.
 
-        If a later setting resets an earlier one, the earlier one is made again. Raises HostLacks if
-        this host or drive does not have a setting or keeps another value; leaving the journal then
-        restores all changes made before the error.
+        If a later setting resets an earlier setting, the earlier setting is changed again. Raises
+        HostLacks if this host or drive does not have a setting or keeps another value; the end of
+        the `with` block then restores all changes made before the error.
         """
         made = [change for setting in settings if (change := self._make(setting))]
         for setting in settings:
@@ -169,7 +169,7 @@ class SettingsJournal:
         return change
 
     def remember(self, setting: Setting, was: str) -> Change:
-        """Record a change on disk before it is made, here or by the caller (an ATA password)."""
+        """Record a change on disk before the journal or its caller (ATA password) makes it."""
         with waiting(self._path.parent / NUMBERS):
             journals = self._path.parent.glob("*.jsonl")
             last = max((c.n for path in journals for c in read(path).changes), default=0)
@@ -193,11 +193,11 @@ class SettingsJournal:
 
 
 class InUse(HostLacks):
-    """Report that the run that writes a journal is alive."""
+    """Report that the run that writes this journal is still running."""
 
 
 def lock(path: Path) -> Lock:
-    """Return the lock of a journal; entering it raises InUse while the journal's run lives."""
+    """Return the lock of a journal; the lock raises InUse while the journal's run is running."""
     return Lock(
         path.with_suffix(".lock"),
         lambda holder: InUse(f"the settings journal is in use by {holder}"),
@@ -205,9 +205,9 @@ def lock(path: Path) -> Lock:
 
 
 def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> Iterator[Setting]:
-    """Yield the settings that the kernel resets with this setting, with their values now.
+    """Yield the settings that the kernel resets when `setting` changes, with present values.
 
-    Raises HostLacks where the drive's paths differ: one value could not be put back on all.
+    Raises HostLacks if the drive's paths have different values: a restore writes one value on all.
     """
     if setting.backend is not Backend.BLOCK:
         return
@@ -230,10 +230,11 @@ def put_back(
 ) -> tuple[list[Change], list[Failure]]:
     """Restore the first value of each setting; return the restored changes and the failures.
 
-    The latest change comes first, but a setting that resets others comes before them. All settings
-    are read again until each has its old value. Only then they are recorded as restored in their
-    journals, except settings that a failed setting would reset. The journal with the first value is
-    last, so `restore` still finds the first values after a kill.
+    The latest change is restored first, but a setting that resets others is restored before them.
+    All settings are read again, and changed again, until each has its old value or `PASSES` reads
+    are done. Then the journals record the restored settings, but not settings that a failed setting
+    would reset. The journal with the first value of a setting is written last, so `restore` still
+    finds this value after a kill.
     """
     first: dict[Key, Change] = {}
     for change, _ in sorted(left, key=lambda one: one[0].n):
@@ -274,7 +275,7 @@ def put_back(
 
 
 def removed(path: Path) -> list[Failure]:
-    """Remove a journal with nothing left to restore; return why that failed, or nothing."""
+    """Delete a journal in which nothing is left to restore; return the failure if this fails."""
     try:
         path.unlink()
     except OSError as error:
@@ -283,7 +284,7 @@ def removed(path: Path) -> list[Failure]:
 
 
 def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) -> Failure | bool:
-    """Restore one setting; return whether its value had to be changed, or why that failed."""
+    """Restore one setting; return whether its value had to be changed, or the failure."""
     try:
         require_undoing(change.backend, change.attribute, change.was)
         if backends[change.backend].read(change.attribute, change.drive) == change.was:
@@ -305,14 +306,14 @@ def _place(change: Change) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The changes of a journal that are not yet restored."""
+    """Hold the changes of a journal that are not restored yet, and its unreadable lines."""
 
     changes: tuple[Change, ...] = ()  # neither restored nor forgotten
     damaged: tuple[int, ...] = ()  # numbers of the lines that cannot be read
 
 
 def read(path: Path) -> Pending:
-    """Read a journal; a missing file has no changes, as its run has ended. Raises HostLacks."""
+    """Read a journal; a missing file means that no change is left. Raises HostLacks."""
     try:
         return parse(read_regular(path))
     except FileNotFoundError:
@@ -322,10 +323,10 @@ def read(path: Path) -> Pending:
 
 
 def parse(data: bytes) -> Pending:
-    """Parse the text of a journal; a torn last line is dropped.
+    """Parse the text of a journal; an incomplete last line is ignored.
 
-    A restored or forgotten change also settles all earlier changes of its setting, because the
-    first value comes back.
+    If a change is recorded as restored or forgotten, all earlier changes of this setting are
+    settled too, because a restore writes the value before the first change.
     """
     held = records.read(data)
     changes: list[Change] = []
@@ -345,7 +346,7 @@ def parse(data: bytes) -> Pending:
 
 
 def damage(path: Path) -> list[Failure]:
-    """Return a failure that names the damaged lines of a journal, or nothing without damage."""
+    """Return a failure that names the unreadable lines of a journal, or an empty list."""
     damaged = read(path).damaged
     if not damaged:
         return []
@@ -359,7 +360,10 @@ def damage(path: Path) -> list[Failure]:
 
 
 def _record_of(fields: Mapping[str, object]) -> Change | int:
-    """Return a change, or the number of a restored change. Raises ValueError for other records."""
+    """Return the change in a record, or the number of a restored or forgotten change.
+
+    Raises ValueError for other records.
+    """
     n = fields.get("n")
     if not isinstance(n, int) or fields.get("kind") not in (CHANGING, RESTORED, FORGOTTEN):
         raise ValueError(fields)
@@ -378,7 +382,7 @@ FORGOTTEN_LOG = "forgotten.log"
 def restore_all(
     directory: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
 ) -> list[Change]:
-    """Restore settings that dead runs left changed, to the values before the first change.
+    """Restore the settings that dead runs left changed, to the values before the first change.
 
     After a reboot only settings that survive a reboot are restored. Journals of living runs are not
     touched; journals of another host are refused. Returns the restored changes. Raises NotRestored
@@ -438,10 +442,10 @@ def _of_another_host(path: Path, host_id: str) -> Failure:
 
 
 def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
-    """Give up the settings that dead runs changed on a drive that will never come back.
+    """Stop trying to restore settings of a drive that will never come back to this host.
 
-    `forgotten.log` keeps each change with its old value. Raises UsageError when no dead run changed
-    a setting of this drive.
+    The file `forgotten.log` keeps each of these changes with its old value. Raises UsageError if no
+    dead run left a setting of this drive changed.
     """
     require_private(directory)
     given_up: list[Change] = []

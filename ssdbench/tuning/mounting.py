@@ -1,8 +1,8 @@
 """Mount file systems, add partitions in the kernel, and make directories for a run.
 
-A mount's value is `TYPE SOURCE [OPTIONS]`, a partition's `FIRST-SECTOR SECTORS`; both are empty if
-nothing is mounted or added. No partition table is written, so removing a partition never touches
-the drive's data.
+The value of a mount is `TYPE SOURCE [OPTIONS]`, and of a partition `FIRST-SECTOR SECTORS`; an empty
+value means that nothing is mounted or added. No partition table is written, so removing a partition
+never touches the drive's data.
 """
 
 import time
@@ -21,18 +21,18 @@ _PATIENCE_S = 60.0  # another mount namespace, or a busy kernel, may keep it for
 
 
 class MountBackend:
-    """Mount and unmount a file system by its mount point."""
+    """Mount and unmount a file system; the attribute is the mount point."""
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return `TYPE SOURCE` of the file system mounted there; empty if nothing is mounted."""
+        """Return `TYPE SOURCE` of the file system at the mount point; "" if nothing is mounted."""
         mounts = [m for m in Procfs(self._sysfs.root).mounts() if m.mount_point == attribute]
         return f"{mounts[-1].file_system} {mounts[-1].source}" if mounts else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Mount the file system, or unmount the present one. Raises HostLacks."""
+        """Mount the file system in `value`; unmount if it is empty. Raises HostLacks."""
         if not value:
             while self.read(attribute, drive):
                 if refused := _patiently(["umount", attribute]):
@@ -53,21 +53,21 @@ class MountBackend:
 
 
 class PartitionBackend:
-    """Add and remove a partition of a drive, in the kernel only, by its number."""
+    """Add a partition, given by its number, to the kernel, or remove it from the kernel."""
 
     def __init__(self, sysfs: Sysfs, locate: Callable[[str], str | None]) -> None:
         self._sysfs = sysfs
         self._locate = locate
 
     def read(self, attribute: str, drive: str) -> str:
-        """Return first sector and length; empty when there is no such partition."""
+        """Return the partition's first sector and number of sectors; "" if it does not exist."""
         name = self._name(drive)
         base = f"/sys/block/{name}/{partition_name(name, attribute)}"
         start, size = self._sysfs.number(f"{base}/start"), self._sysfs.number(f"{base}/size")
         return "" if start is None or size is None else f"{start} {size}"
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Add or remove the partition in the kernel. Raises HostLacks when the kernel refuses."""
+        """Add the partition, or remove it if `value` is empty. Raises HostLacks on refusal."""
         node = node_of(self._name(drive))
         if value:
             refused = _patiently(["addpart", node, attribute, *value.split()], patience_s=0.0)
@@ -82,9 +82,10 @@ class PartitionBackend:
 
 
 class DirectoryBackend:
-    """Make and remove a directory, or a tracefs instance, as "present" or "".
+    """Make and remove a directory or a tracefs instance; its value is "present" or "".
 
-    Removing deletes only sockets that a killed server left, and then the directory if it is empty.
+    Removing deletes the sockets that a killed PostgreSQL server left, then the directory if it is
+    empty.
     """
 
     def __init__(self, sysfs: Sysfs) -> None:
@@ -95,7 +96,7 @@ class DirectoryBackend:
         return PRESENT if self._sysfs.path(attribute).is_dir() else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Make or remove the directory. Raises HostLacks when this fails, as with files in it."""
+        """Make the directory, or remove it if `value` is empty. Raises HostLacks on failure."""
         place = self._sysfs.path(attribute)
         try:
             if value:
@@ -112,7 +113,7 @@ class DirectoryBackend:
 
 
 def _patiently(argv: Sequence[str], *, patience_s: float = _PATIENCE_S) -> str:
-    """Run a program until it succeeds; return why it still failed after `patience_s`."""
+    """Run a program until it succeeds; return its error if it still fails after `patience_s`."""
     until = time.monotonic() + patience_s
     while True:
         try:
@@ -126,5 +127,5 @@ def _patiently(argv: Sequence[str], *, patience_s: float = _PATIENCE_S) -> str:
 
 
 def partition_name(name: str, number: str) -> str:
-    """Return the kernel's name of a partition, such as `sda1`, but `loop0p1` after a digit."""
+    """Return the kernel's name of a partition: `sda1`, but `loop0p1` if a digit ends the drive."""
     return f"{name}{'p' if name[-1:].isdigit() else ''}{number}"

@@ -1,7 +1,7 @@
-"""Plan all settings of a run from the profile's wishes and this host's features (pure).
+"""Plan all settings of a run from the profile's wishes and the features of this host (pure).
 
-In a NUMA wish, `drive` is the node that the drive is attached to, so that one profile fits
-several hosts.
+Where a profile names a NUMA node, `drive` means the node that the drive is attached to, so one
+profile fits several hosts.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -28,7 +28,7 @@ LOCAL = "local"
 
 
 def cpus_of(name: str, wish: str, host: Topology) -> tuple[int, ...]:
-    """Return the CPUs of the NUMA nodes of a setting. Raises HostLacks for an impossible node."""
+    """Return the CPUs of the NUMA nodes in `wish`. Raises HostLacks if a node does not exist."""
     if wish == KEEP:
         return ()
     nodes = _nodes(name, wish, host, sorted(set(host.node_of.values())))
@@ -36,10 +36,10 @@ def cpus_of(name: str, wish: str, host: Topology) -> tuple[int, ...]:
 
 
 def nodes_holding(wish: str, cpus: Collection[int], host: Topology) -> str:
-    """Return the NUMA nodes for fio if `cpus` are all CPUs of these nodes, else nothing.
+    """Return the NUMA nodes of `cpus` as text for fio; "" if `cpus` lacks a CPU of these nodes.
 
-    fio's `numa_cpu_nodes` allows every CPU of a node, whatever CPU fio was pinned to (measured: fio
-    3.33 under `taskset -c 1` runs on CPUs 0 and 1 with it).
+    fio's option `numa_cpu_nodes` lets fio run on every CPU of a node, even if fio was pinned to one
+    CPU (measured: with it, fio 3.33 under `taskset -c 1` runs on CPUs 0 and 1).
     """
     if wish == KEEP:
         return ""
@@ -49,7 +49,7 @@ def nodes_holding(wish: str, cpus: Collection[int], host: Topology) -> str:
 
 
 def memory_policy(name: str, wish: str, host: Topology) -> str:
-    """Return the memory policy as fio writes it (`bind:0-1`). Raises HostLacks if impossible."""
+    """Return the memory policy for fio (`bind:0-1`). Raises HostLacks for a missing node."""
     if wish in (KEEP, LOCAL):
         return "" if wish == KEEP else LOCAL
     mode, _, where = wish.partition(":")
@@ -81,7 +81,7 @@ _TURBO = "turbo lasts only while the CPU is cool"
 
 
 def governor_settings(governor: str, host: Topology) -> list[Setting]:
-    """Return one setting for each frequency policy. Raises HostLacks for an unknown governor."""
+    """Return a setting per CPU frequency policy. Raises HostLacks if the governor is unknown."""
     if governor == KEEP:
         return []
     if not host.policies:
@@ -101,7 +101,7 @@ def governor_settings(governor: str, host: Topology) -> list[Setting]:
 
 
 def turbo_settings(turbo: Switch, host: Topology) -> list[Setting]:
-    """Return the setting for turbo on or off. Raises HostLacks where it cannot be switched."""
+    """Return the CPU turbo setting. Raises HostLacks if this host cannot switch turbo."""
     if turbo is Switch.KEEP:
         return []
     if not host.turbo:
@@ -132,7 +132,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class IrqPlan:
-    """Interrupt settings, and the CPUs for fio if the interrupts cannot be moved."""
+    """Hold the interrupt settings, and the CPUs for fio if the interrupts cannot be moved."""
 
     settings: tuple[Setting, ...] = ()
     submitters: tuple[int, ...] = ()  # empty: as they were
@@ -140,12 +140,12 @@ class IrqPlan:
 
 
 def irq_plan(wish: IrqAffinity, submitters: Sequence[int], host: Topology) -> IrqPlan:
-    """Plan which CPUs handle the drive's interrupts, relative to those that submit I/O.
+    """Plan which CPUs handle the drive's interrupts, relative to the CPUs that submit I/O.
 
     Figure 3 of Seppanen et al. (2010) compares reads that complete on the submitting CPU, on a CPU
     that shares a cache with it, and on a remote CPU.
 
-    Raises HostLacks where this host's CPUs do not allow it.
+    Raises HostLacks if this host has no CPU at the wished distance from the submitters.
     """
     if wish is IrqAffinity.KEEP:
         return IrqPlan()
@@ -168,7 +168,7 @@ def irq_plan(wish: IrqAffinity, submitters: Sequence[int], host: Topology) -> Ir
 
 
 def _placed(wish: IrqAffinity, base: Collection[int], host: Topology) -> set[int]:
-    """Return the CPUs at the distance `wish` from the CPUs `base`."""
+    """Return the CPUs that `wish` allows, such as CPUs that share no cache with the CPUs `base`."""
     near = {cpu for own in base for cpu in host.shares_cache.get(own, frozenset({own}))}
     match wish:
         case IrqAffinity.NEIGHBOUR:
@@ -193,7 +193,7 @@ def _moved(
 def _pinned(
     wish: IrqAffinity, submitters: Sequence[int], managed: Sequence[Interrupt], host: Topology
 ) -> IrqPlan:
-    """Leave managed interrupts unchanged, and pin the submitters to CPUs that fulfil the wish."""
+    """Leave managed interrupts where they are; pin the submitters to CPUs that satisfy the wish."""
     names = ", ".join(irq.name for irq in managed)
     note = MANAGED.format(names=names)
     if host.hardware_queues >= len(host.cpus):
@@ -219,7 +219,7 @@ _BALANCE_REASON = "irqbalance would move interrupts during the run"
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """The changes of a run on its host, with reasons, and the wishes that cannot be fulfilled."""
+    """Hold the changes of a run on its host, with reasons, and the wishes that are impossible."""
 
     settings: tuple[Setting, ...] = ()  # through the settings journal, in this order
     fio_cpus: tuple[int, ...] = ()  # empty: all
@@ -234,12 +234,12 @@ class HostPlan:
 
     @property
     def fio_options(self) -> dict[str, str]:
-        """Return the NUMA options for every job file of the run."""
+        """Return the NUMA options that every job file of the run gets."""
         options = {"numa_cpu_nodes": self.fio_nodes, "numa_mem_policy": self.fio_memory}
         return {name: value for name, value in options.items() if value}
 
     def lines(self) -> list[str]:
-        """Return one line per change for people: the setting, its value and the reason."""
+        """Return one line of text for each change: the setting, its value and the reason."""
         held = [(row["setting"], row["value"], row["reason"]) for row in self.held()]
         if self.fio_memory:
             held.append(("memory of fio", self.fio_memory, _FIO_MEMORY_REASON))
@@ -249,7 +249,7 @@ class HostPlan:
         ]
 
     def held(self) -> tuple[dict[str, str], ...]:
-        """Return changes that end with our process and are not journalled, for the report."""
+        """Return changes that end with ssdbench's process, so the journal does not hold them."""
         rows = (
             ("/dev/cpu_dma_latency", "0" if self.hold_idle else "", _HOLD_REASON),
             ("CPUs of fio", cpu_text(self.fio_cpus), "submitters stay where they are"),
@@ -265,10 +265,10 @@ class HostPlan:
 
 
 def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
-    """Plan the settings for one drive, named by its identity.
+    """Plan the host settings of a run on the drive with the identity `drive`.
 
-    Raises HostLacks, with the possible values, for a wish that cannot be fulfilled; if only the
-    preset has the wish, a note says so instead.
+    Raises HostLacks, with the possible values, for a wish that this host cannot satisfy; if only
+    the preset has this wish, the plan has a note instead.
     """
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
@@ -318,7 +318,7 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
 
 
 def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
-    """Return the settings of the drive's queue. Raises HostLacks for settings that it lacks."""
+    """Return the wished settings of the drive's queue. Raises HostLacks if the queue lacks one."""
     asked = queue_settings(wishes.queue(), drive)
     settings = []
     offered = {name: attribute for name, (attribute, _) in QUEUE_SETTINGS.items()}
@@ -345,8 +345,8 @@ _PREFERS = "writes to one block of the drive are sent together"
 def preference_settings(scheduler: str, found: BlockSizeFound, drive: str) -> list[Setting]:
     """Return the settings that make a scheduler prefer the block or mapping unit that was found.
 
-    `scheduler` is the name in the profile. The list is empty if the answer is not sure, or if no
-    size matters.
+    `scheduler` is the name in the profile. The list is empty if the found size is not sure, or if
+    it is a usual size that needs no preference.
     """
     size, sure = found.write_bytes, found.confidence or 0.0
     if size is None or size <= USUAL_BYTES or found.at_most or sure < LEAST_FREQUENCY:
@@ -363,10 +363,10 @@ def preference_settings(scheduler: str, found: BlockSizeFound, drive: str) -> li
 
 
 def _require_polling(wanted: bool, host: Topology) -> None:
-    """Raise HostLacks unless the drive polls as the run asks, because polling cannot be changed.
+    """Raise HostLacks unless the drive polls as the run wants, because polling cannot be changed.
 
-    Since Linux 5.16 the kernel ignores or refuses a write to `io_poll`
-    (block/blk-sysfs.c, queue_poll_store).
+    Since Linux 5.16 the kernel ignores or refuses a write to `io_poll` (block/blk-sysfs.c,
+    queue_poll_store).
     """
     if wanted != host.polls:
         state = "has polled queues" if host.polls else "has no polled queues"
@@ -385,7 +385,7 @@ def require_scheduler(name: str, offered: Sequence[str]) -> None:
 
 
 def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
-    """Add the wishes of `isolate` that the profile leaves open and this host can fulfil."""
+    """Add each setting of the preset `isolate` that the profile leaves open and the host allows."""
     if wishes.preset is Preset.KEEP:
         return wishes
     preset: dict[str, object] = {}
@@ -401,7 +401,7 @@ def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
 
 
 def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
-    """Yield the settings of `isolate`: name, value, whether it is possible, and why not."""
+    """Yield each setting of the preset `isolate`: name, value, whether and why not possible."""
     fixed = "performance" in host.governors
     yield "governor", "performance", fixed, "this host does not offer the governor performance"
     yield "turbo", Switch.OFF, bool(host.turbo), "turbo cannot be switched here"
@@ -414,9 +414,9 @@ def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
 
 
 def _cpus_for(who: str, wishes: Host, host: Topology) -> tuple[int, ...]:
-    """Return the numbers of the CPUs for "fio", or for our "own" processes.
+    """Return the numbers of the CPUs for "fio", or for ssdbench's "own" processes.
 
-    Raises HostLacks when no CPU is both among the wished CPUs and on the wished nodes.
+    Raises HostLacks if no CPU is both in the profile's list and on the profile's NUMA nodes.
     """
     listed = _cpus(f"{who}_cpus", wishes, host)
     of_nodes = cpus_of(f"{who}_nodes", getattr(wishes, f"{who}_nodes"), host)
@@ -442,7 +442,7 @@ def _cpus(name: str, wishes: Host, host: Topology) -> tuple[int, ...]:
 
 
 def _balance(wishes: Host, host: Topology, *, moves: bool) -> Iterator[Setting]:
-    """Yield the setting that stops irqbalance, if interrupts are placed or with `isolate`."""
+    """Yield the setting that stops irqbalance, if interrupts are moved or for `isolate`."""
     if host.irqbalance and (moves or wishes.preset is Preset.ISOLATE):
         yield Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE_REASON)
 
@@ -455,7 +455,7 @@ _COALESCE = "coalesced interrupts delay completions"
 
 
 def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
-    """Return settings inside a drive on "nvme", "ata", "scsi" or "virtio". Raises HostLacks."""
+    """Return settings inside a drive; `bus` names its bus. Raises HostLacks if one is missing."""
     return [
         *_write_cache(wishes.write_cache, bus, drive),
         *_features(wishes, bus, drive),
@@ -464,13 +464,14 @@ def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
 
 
 MONITOR, MONITOR_ON = "latency monitor", "5,20,100,500"
-# The counters begin again after 7 days; the times of the slowest requests are kept for all buckets.
+# The counters start again after 7 days; the drive stores times of the slowest requests of all
+# buckets.
 _MONITOR_ENDS, _MONITOR_KEEPS, _MONITOR_WINDOW = 0x7E0, 0xFFF, 0xA  # nvme-cli's own defaults
 _MONITOR = "the drive counts its slow requests, so that slow requests of the host are known"
 
 
 def _monitor(wish: str, bus: str, drive: str) -> Iterator[Setting]:
-    """Return the setting of the latency monitor. Raises HostLacks, UsageError."""
+    """Yield the setting of the latency monitor. Raises HostLacks, UsageError if impossible."""
     if wish == KEEP:
         return
     if bus != "nvme":

@@ -8,7 +8,7 @@ from ssdbench.errors import HostLacks
 
 
 class Backend(StrEnum):
-    """The kind of a setting: it selects the code that reads and writes the setting."""
+    """Name the kind of a setting, which selects the code that reads and writes the setting."""
 
     SYSFS = "sysfs"  # a kernel attribute: lasts until reboot
     BLOCK = "block"  # an attribute below the drive's /sys/block directory: found by identity
@@ -39,8 +39,8 @@ class Backend(StrEnum):
 class Setting:
     """Hold one setting of the host or drive: its name, the wanted value, and the reason.
 
-    `drive` is the identity of its drive (TargetInfo.id), empty for the host: the drive may be in
-    another slot when it is restored.
+    `drive` is the identity of the drive that has the setting (TargetInfo.id), because the drive may
+    be in another slot at the restore; it is empty for a setting of the host.
     """
 
     backend: Backend
@@ -50,7 +50,7 @@ class Setting:
     drive: str = ""
 
     def holds(self, now: str) -> bool:
-        """Return whether the present value is the wanted one; a mount's options are ignored."""
+        """Return whether the value `now` is the wanted value; options of a mount are ignored."""
         if self.backend is Backend.MOUNT:
             return now.split(" ")[:2] == self.value.split(" ")[:2]
         return now == self.value
@@ -61,11 +61,11 @@ class Setting:
 
 OF_SCHEDULER = "queue/iosched/"  # the directory of the parameters of the chosen scheduler
 
-# Writing an attribute on the left makes the kernel reset those on the right, of a directory all
-# that can be written. Measured: a scheduler changes nr_requests from 64 to 256 and starts with the
-# defaults of its own parameters; on Linux 6.18 nr_requests sets async_depth of mq-deadline, and
-# add_random and iostats set read_ahead_kb to its default. So they are recorded before such a change
-# and restored after it.
+# When an attribute on the left is written, the kernel resets the attributes on the right; of a
+# directory, all writable attributes. Measured: a change of the scheduler changes nr_requests from
+# 64 to 256, and the new scheduler starts with the defaults of its own parameters; on Linux 6.18
+# nr_requests sets async_depth of mq-deadline, and add_random and iostats set read_ahead_kb to its
+# default. So the attributes on the right are recorded before such a change and restored after it.
 RESETS: Mapping[str, tuple[str, ...]] = {
     "queue/scheduler": (
         "queue/nr_requests",
@@ -81,12 +81,12 @@ RESETS: Mapping[str, tuple[str, ...]] = {
 
 
 def restore_order(attribute: str) -> int:
-    """Return a rank, so that settings that reset others are restored before them."""
+    """Return a sort rank: a setting that resets other settings is restored before them."""
     order = [name for name in RESETS if attribute.endswith(name)]
     return list(RESETS).index(order[0]) if order else len(RESETS)
 
 
-# In the order in which they must be written, because some reset others (see RESETS).
+# The settings must be written in this order, because some reset later ones (see RESETS).
 QUEUE_SETTINGS: Mapping[str, tuple[str, str]] = {
     "scheduler": ("queue/scheduler", "the scheduler decides order and merging of requests"),
     "nr_requests": ("queue/nr_requests", "a scheduler sees at most this many requests"),
@@ -102,7 +102,7 @@ KEEP = "keep"
 
 
 def queue_settings(wishes: Mapping[str, str | int], drive: str) -> list[Setting]:
-    """Return the requested settings of one drive's queue, except `keep`."""
+    """Return the settings of one drive's queue that the profile asks for; `keep` asks for none."""
     return [
         Setting(Backend.BLOCK, attribute, str(wishes[name]), reason, drive)
         for name, (attribute, reason) in QUEUE_SETTINGS.items()
@@ -111,7 +111,7 @@ def queue_settings(wishes: Mapping[str, str | int], drive: str) -> list[Setting]
 
 
 class DriveAbsent(HostLacks):
-    """Report that the drive of a setting is not on this host, or that two drives claim to be it."""
+    """Report that no drive here, or more than one, has the identity of a setting's drive."""
 
     def __init__(self, drive: str) -> None:
         super().__init__(
@@ -122,11 +122,11 @@ class DriveAbsent(HostLacks):
 
 
 class NoSetting(HostLacks):
-    """Report that this host has no such attribute."""
+    """Report that this host does not have an attribute."""
 
 
 def located(locate: Callable[[str], str | None], drive: str) -> str:
-    """Return the kernel name of a drive, wherever it is now. Raises DriveAbsent."""
+    """Return a drive's present kernel name, such as `sda`. Raises DriveAbsent if it is not here."""
     name = locate(drive)
     if name is None:
         raise DriveAbsent(drive)
