@@ -1,4 +1,4 @@
-"""Make the stages of a run from its profile and target, in order."""
+"""Make the stages of a run, in order, from its profile and target."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,7 +48,8 @@ READ_BACK_SHARE = 0.05  # of the run's time: a fill is read back as a whole belo
 def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
     """Make the stage that replays a trace.
 
-    Raises UsageError for a target that cannot have a replay, or a trace that cannot be sent.
+    Raises UsageError for a target on which no trace can be replayed, or a trace that fio cannot
+    send.
     """
     if planning.target.kind is TargetKind.FILE:
         raise UsageError(
@@ -69,7 +70,7 @@ def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
-    """Return all stages of a run, in order. Raises UsageError if the target does not fit one."""
+    """Return all stages of a run, in order. Raises UsageError if one does not fit the target."""
     planning = Planning.of(profile, target)
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
@@ -95,7 +96,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
 def _with_proof(
     planned: Sequence[AnyStage], profile: Profile, target: TargetInfo
 ) -> Iterator[AnyStage]:
-    """Yield the stages; the first fill is read back, completely if this takes little time."""
+    """Yield the stages; the first fill reads its data back, all of it if this takes little time."""
     proven = False
     for stage in planned:
         if proven or not isinstance(stage, Precondition):
@@ -117,7 +118,7 @@ def _with_proof(
 
 
 def _measuring(before: int, wanted: spec.MeasuredStage, planning: Planning) -> list[AnyStage]:
-    """Make the stages of one item of `measure`; `before`: number of stages before them."""
+    """Make the stages of one item of `measure`; `before` is the number of stages before them."""
     name = f"{before + 1:02d}-{wanted.kind}"
     if one := STAGES.get(type(wanted)):
         return [one(name, wanted, planning)]
@@ -125,7 +126,7 @@ def _measuring(before: int, wanted: spec.MeasuredStage, planning: Planning) -> l
 
 
 def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> list[AnyStage]:
-    """Make the stages of a job file or mix; phases that trim come last, each on a full drive."""
+    """Make the stages of a job file or mix; each phase that trims gets a refilled drive, last."""
     found = phases(wanted, planning)
     planned: list[AnyStage] = []
     for numbers in phase_groups(found):
@@ -136,7 +137,7 @@ def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> l
 
 
 def _refilled(planned: Sequence[AnyStage], before: int, planning: Planning) -> list[AnyStage]:
-    """Return another fill and warm-up if the last stage trimmed the drive; else nothing."""
+    """Return a new fill and warm-up if the last stage trimmed the drive; else an empty list."""
     last = planned[-1] if planned else None
     if not (isinstance(last, PointStage) and last.leaves_holes and planning.profile.precondition):
         return []
@@ -156,7 +157,7 @@ def _refilled(planned: Sequence[AnyStage], before: int, planning: Planning) -> l
 
 
 def _over_spans(before: int, wanted: spec.SpanSweep, planning: Planning) -> list[AnyStage]:
-    """Make the stage of growing spans, after a sequential fill if the profile asks for it."""
+    """Make the stage of growing spans, after a sequential fill if the profile asks for a fill."""
     planned: list[AnyStage] = []
     if wanted.rest is spec.Rest.ORDERED:
         planned.append(_put_in_order(f"{before + 1:02d}-precondition", planning.profile))
@@ -177,7 +178,7 @@ def _surface(before: int, wanted: spec.Surface, planning: Planning) -> list[AnyS
 
 
 def _prepared(planning: Planning) -> list[AnyStage]:
-    """Make the stages before the first measurement: the block, purge, fills and warm-up."""
+    """Make the stages before the first measurement: block size, purge, fills and warm-up."""
     planned: list[AnyStage] = []
     if planning.profile.host.block is Detect.DETECT:
         planned.append(_blocksize(_name(planned, "blocksize"), spec.BlockSize(), planning))
@@ -214,8 +215,9 @@ def _name(found: list[AnyStage], kind: str) -> str:
 def _put_in_order(name: str, profile: Profile) -> Precondition:
     """Return the sequential fill that comes before the stage of growing spans.
 
-    Random writes leave garbage in all blocks. If later writes go to one span only, greedy garbage
-    collection never frees the garbage in other blocks, so the drive has less spare area.
+    Random writes leave garbage in all flash blocks. If later writes go to one span only, greedy
+    garbage collection never frees the garbage in other flash blocks, so the drive has less spare
+    area.
     """
     return Precondition(
         name,
@@ -268,10 +270,10 @@ def _probes(before: int, wanted: spec.Probes, planning: Planning) -> list[AnySta
 
 
 def host_wishes(profile: Profile, target: TargetInfo) -> Host:
-    """Return the host settings of the profile, with the write cache that a standard asks for.
+    """Return the host settings of the profile, and add the write cache setting of a PTS-style test.
 
-    The write cache is added only if all stages are PTS-style tests of one form, the profile does
-    not set it, and the drive has a cache in the other state.
+    The setting is added only if all stages are PTS-style tests of one form, the profile does not
+    set the write cache, and the drive's cache is in the other state.
     """
     wished = profile.host
     forms = {m.stage.form for m in profile.measure if isinstance(m.stage, spec.Pts)}
@@ -301,8 +303,8 @@ def _pts(before: int, wanted: spec.Pts, planning: Planning) -> list[AnyStage]:
     ]
 
 
-# One row for each kind of stage under `measure`: the function that makes its stage or stages.
-# A test checks that no kind of `MeasuredStage` is missing.
+# Each kind of stage under `measure` has one row: the function that makes its stage or stages. A
+# test checks that no kind of `MeasuredStage` is missing.
 STAGES: Mapping[type, Callable[[str, Any, Planning], AnyStage]] = {
     spec.Sweep: sweep,
     spec.Processes: processes,

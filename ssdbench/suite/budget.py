@@ -1,10 +1,11 @@
-"""Cut a profile to a time, or to a share of the rated endurance, and say what it still proves.
+"""Cut a profile to a given time or share of the rated endurance; say what it can still prove.
 
-Cuts are made in a fixed order until the plan fits; cuts that hardly affect the number to plan on
-come first. When the plan fits, cuts that are no longer necessary are undone, the latest first. The
-time of a plan is the geometric mean of its shortest and longest likely time; its bytes are the most
-that is likely. Time and bytes are estimates, so the run also ends when the time or the bytes are
-used up. After the warm-up a run cuts its whole profile once more, by the rates that it measured.
+Cuts are made in a fixed order until the plan fits; the first cuts are those that hardly affect the
+number that a capacity planner uses. When the plan fits, cuts that turn out unnecessary are undone,
+the latest cut first. The time of a plan is the geometric mean of its shortest and longest likely
+time; the bytes of a plan are the upper end of the likely range. Time and bytes are estimates, so
+the run also ends when the time or the bytes are used up. After the warm-up, a run cuts its full
+profile once more, with the rates that the run measured.
 """
 
 import math
@@ -57,7 +58,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The share of the rated endurance that a run may use."""
+    """Hold the share of the rated endurance that a run may use."""
 
     percent: float
     endurance_tb: float
@@ -70,7 +71,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run after its warm-up: its profile, and the seconds and bytes that it has used."""
+    """Hold a run after its warm-up: its profile, and the seconds and bytes used so far."""
 
     profile: Profile
     budget: Budget
@@ -81,10 +82,11 @@ class Prepared:
 def replanned(
     whole: RunRequest, info: TargetInfo, hint: RateHint, limits: Limits, done: Prepared
 ) -> tuple[RunRequest, Budget] | None:
-    """Cut the whole profile anew after the warm-up; None if the run's own profile is still right.
+    """Cut the full profile again after the warm-up; None if the run's present profile stays.
 
-    The fills and the warm-up stay as they were made. `hint` has the measured rates. With faster
-    rates than expected, points that had been left out come back; with slower rates more are cut.
+    The fills and the warm-up stay in the profile as they were made. `hint` holds the measured
+    rates. If the rates are faster than expected, points that were cut come back; if they are
+    slower, more points are cut.
     """
     made = {"precondition": done.profile.precondition, "steady": done.profile.steady}
     wishes = replace(whole, profile=whole.profile.model_copy(update=made))
@@ -106,9 +108,11 @@ def within(
     allowed: Allowed | None = None,
     done: Prepared | None = None,
 ) -> tuple[RunRequest, Budget]:
-    """Shorten the request to the given time and wear. Raises UsageError if the fills do not fit.
+    """Shorten the request to the given time and wear.
 
-    `done` is for a run that is prepared: only what comes after the warm-up is cut.
+    Raises UsageError if the fills alone need more.
+
+    `done` describes a run whose warm-up has ended: only stages after the warm-up are cut.
     """
     fit = _Fit(wishes, info, hint, budget_s, allowed, done)
     cuts = fit.cuts()
@@ -148,7 +152,7 @@ def _least(given: N | None, kept: N | None) -> N | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """The likely time and bytes of a profile."""
+    """Hold the likely time and bytes of a profile."""
 
     likely_s: float
     likely_bytes: tuple[int, int]
@@ -175,11 +179,11 @@ class _Fit:
 
     @property
     def most_bytes(self) -> int | None:
-        """Return the most bytes that the run may write; None without a limit."""
+        """Return how many bytes the run may write at most; None without a limit."""
         return self.allowed.most_bytes if self.allowed else None
 
     def cuts(self) -> list[Cut]:
-        """Return the cuts of the profile that are made, in order."""
+        """Return the cuts that make the profile fit, in the order in which they are made."""
         made: list[Cut] = []
         for cut in self._ladder():
             if self._fits(made):
@@ -196,12 +200,12 @@ class _Fit:
         return made
 
     def able(self) -> _Cost | None:
-        """Return the least cost that likely gives a VALIDATED number; None if no cost does."""
+        """Return the lowest cost that likely gives a VALIDATED number; None if no cost does."""
         profile = self.cut([cut for cut in self._ladder() if cut.kind not in ("repeats", "rule")])
         return None if list(never_validated(profile)) else self.cost(profile)
 
     def _ladder(self) -> Iterator[Cut]:
-        """Yield all cuts, in the order in which they are made."""
+        """Yield all possible cuts, in the order in which they are tried."""
         kept = self._kept()
         for index in reversed(range(len(self.wishes.profile.measure))):
             if index != kept:
@@ -217,16 +221,16 @@ class _Fit:
             yield Cut("rule")
 
     def cuts_before(self) -> list[Cut]:
-        """Return the cuts of a prepared run that changed its fills and its warm-up."""
+        """Return the cuts that a run had made to its fills and warm-up when it started."""
         made = self.done.budget.cuts if self.done else ()
         return [cut for cut in map(Cut, (*PREPARING, "rule")) if self.said(cut) in made]
 
     def said_before(self) -> list[str]:
-        """Return the sentences of the cuts that changed fills and warm-up."""
+        """Return one sentence for each cut that the run made to its fills and its warm-up."""
         return [self.said(cut) for cut in self.cuts_before()]
 
     def _kept(self) -> int:
-        """Return the index of the stage that stays: the first sweep with points of the plan."""
+        """Return the index of the stage that is never cut: the first sweep that a plan can use."""
         wanted = self.wishes.profile.plan
         items = [measure.stage for measure in self.wishes.profile.measure]
         sweeps = [(i, item) for i, item in enumerate(items) if isinstance(item, spec.Sweep)]
@@ -282,7 +286,7 @@ class _Fit:
             )
 
     def cut(self, cuts: Sequence[Cut]) -> Profile:
-        """Return the profile after these cuts were applied."""
+        """Return the profile with these cuts applied."""
         profile = self.wishes.profile
         kept, dropped = self._kept(), {cut.value for cut in cuts if cut.kind == "stage"}
         made = {cut.kind: cut.value for cut in cuts}
@@ -302,7 +306,7 @@ class _Fit:
         return profile.model_copy(update=changes) if changes else profile
 
     def _worst(self, sweep: spec.Sweep, axis: str) -> object:
-        """Return the value of an axis that a plan uses, else the one that is likely slowest."""
+        """Return the value of an axis that the plan names, or else the likely slowest value."""
         wanted, values = self.wishes.profile.plan, getattr(sweep, axis)
         asked_for = getattr(wanted, axis, None)
         if asked_for in values:
@@ -339,7 +343,7 @@ class _Fit:
 
 
 def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:
-    """Return the keys that a cut changes in a stage of points."""
+    """Return the changed keys of a stage of points after the cuts in `made`."""
     if not isinstance(stage, spec.Repeated):
         return {}
     changes: dict[str, object] = {}
@@ -353,7 +357,7 @@ def _shorter(stage: spec.MeasuredStage, made: dict[str, int | str]) -> dict[str,
 
 
 def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Settle:
-    """Shorten settling to at most two minutes, and further for runs that cannot be VALIDATED."""
+    """Shorten settling to two minutes; shorten the unbroken load only if `repeats` are cut."""
     shorter = {"window_s": "settle", "unbroken_s": "repeats"}
     update = {
         name: SHORT_SETTLE_S
@@ -364,7 +368,7 @@ def _settled_shorter(settle: spec.Settle, made: dict[str, int | str]) -> spec.Se
 
 
 def _prepared_shorter(profile: Profile, made: dict[str, int | str]) -> dict[str, object]:
-    """Return the keys that the cuts change in a profile, outside `measure`."""
+    """Return the changed keys of a profile after the cuts in `made`, except the key `measure`."""
     changes: dict[str, object] = {}
     if (settle := _settled_shorter(profile.settle, made)) != profile.settle:
         changes["settle"] = settle
@@ -397,7 +401,7 @@ def _fills(profile: Profile, made: dict[str, int | str]) -> Iterator[Fill]:
 
 
 def never_validated(profile: Profile) -> Iterator[str]:
-    """Yield the reasons, known from the plan, why a run can never be VALIDATED."""
+    """Yield each reason why a run with this profile can never be VALIDATED."""
     if profile.needs_warm_up and not rule(profile.steady.rule.value).validates:
         yield f"the warm-up is judged by {profile.steady.rule.value}, too early to prove anything"
     repeats = [
@@ -415,7 +419,7 @@ def never_validated(profile: Profile) -> Iterator[str]:
 
 
 def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:
-    """Return the name of the table of risks that applies to the plan."""
+    """Return the name of the risk table that applies to a profile after these cuts."""
     if list(never_validated(profile)):
         return HASTY
     shorter = {"settle", "fill", "random-fill", "warm-up"}
@@ -423,7 +427,7 @@ def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:
 
 
 def said_rates(hint: RateHint) -> str:
-    """Return a sentence about the rates of an estimate and their source."""
+    """Return a sentence with the rates behind an estimate, and where the rates come from."""
     middle = [
         math.sqrt(low * high)
         for low, high in (

@@ -1,7 +1,7 @@
-"""Make job files for plain fio from a profile, with a README that names the losses.
+"""Make job files for plain fio from a profile, with a README that names what plain fio lacks.
 
-During a run, ssdbench decides how long each point settles and is measured. In the job files,
-settling and measurement have the shortest time of the profile. The time to settle becomes fio's
+During a run, ssdbench decides how long each point settles and is measured. In the job files, each
+point settles and is measured for the shortest time in the profile. The time to settle becomes fio's
 ramp time.
 """
 
@@ -66,10 +66,10 @@ a real drive, replace `{NOWHERE}` by its name.
 
 
 def exported(wishes: RunRequest) -> Mapping[str, str]:
-    """Return the text of each job file and of README.md by name, in the order of the run.
+    """Return the text of each job file and of README.md by file name, in the order of the run.
 
-    Changes nothing. Raises the errors of `plan`, and UsageError if plain fio can run no stage of
-    the profile.
+    Nothing is written or measured. Raises the errors of `plan`, and UsageError if plain fio can run
+    none of the profile's stages.
     """
     info = target_of(wishes)
     require_fit(wishes, info)
@@ -117,12 +117,12 @@ def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[st
 
 
 def _plain_fills(stage: Precondition, info: TargetInfo, seed: int) -> list[Job]:
-    """Return the fills without headers, as nothing reads them back."""
+    """Return the fill jobs without headers in the data, which plain fio does not read back."""
     return replace(stage, read_back=None).jobs(info, seed=seed)
 
 
 def _of_points(stage: PointStage, info: TargetInfo, seed: int) -> Iterator[tuple[str, str]]:
-    """Yield a file for each repeat of each point, numbered in the random order of the run."""
+    """Yield one file for each repeat of each point, numbered in the random order of the run."""
     wanted = [one for group in stage.groups for order in stage.passes(group, seed) for one in order]
     for number, one in enumerate(wanted, 1):
         job = Job("measure", one.point.workload, one.seed)

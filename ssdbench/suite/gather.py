@@ -1,7 +1,7 @@
 """Read the runs of a lot of drives, and refuse runs that must not be merged.
 
-Files from other hosts are not trusted: they are read with all checks, and each result is compared
-with the hashes in its journal.
+Files from other hosts are not trusted, so each file is checked when it is read, and each result is
+compared with the hashes in its journal.
 """
 
 import re
@@ -29,19 +29,19 @@ SAME_TIME = timedelta(days=7)  # within which the conditions of a lot are assume
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Hold the runs of one lot in the order in which they were found."""
+    """Hold the runs of one lot, in the order in which they were found."""
 
     runs: tuple[StoredRun, ...]
     notes: tuple[str, ...]  # for the reader of the merged result
 
     @property
     def results(self) -> tuple[RunResult, ...]:
-        """Return the result of each run."""
+        """Return the result of each run of the lot."""
         return tuple(run.result for run in self.runs)
 
 
 def gathered(places: Sequence[Path]) -> Gathered:
-    """Read the named runs, and all runs below named directories that are not runs.
+    """Read the named run directories, and all runs below other named directories.
 
     Raises UsageError if one of the runs must not be merged with the others.
     """
@@ -60,13 +60,13 @@ def gathered(places: Sequence[Path]) -> Gathered:
 
 
 def require_comparable(first: Gathered, second: Gathered) -> None:
-    """Raise UsageError unless two lots have different drives and the same method."""
+    """Raise UsageError if two lots share a drive or were measured by different methods."""
     _require_drives([*first.runs, *second.runs])
     _require_one_method([first.runs[0], second.runs[0]])
 
 
 def run_directories(places: Sequence[Path]) -> Iterator[Path]:
-    """Yield the named runs, and the runs below other directories. Raises UsageError."""
+    """Yield the named runs, and runs below named directories. Raises UsageError without a run."""
     seen: dict[Path, Path] = {}
     for place in places:
         found = [place] if _is_run(place) else list(_below(place, MOST_DEPTH))
@@ -101,7 +101,7 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
 
 
 def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
-    """Read a finished run, and tell whether its journal proves the result by a hash.
+    """Read a finished run; also return whether a hash in its journal proves the result.
 
     Raises UsageError for a run that is not complete, is damaged, or has impossible times.
     """
@@ -133,7 +133,7 @@ def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
 
 
 def _proven(run: StoredRun, records: Sequence[Record]) -> bool:
-    """Check the files of a run by the hashes in its journal. Raises UsageError for a wrong hash."""
+    """Return whether a hash in the journal proves the result. Raises UsageError if it is wrong."""
     begun, stored = records[0].data, run.directory / RESULT
     if begun.get("target") != run.result.target.id or begun.get("run_id") != run.result.run_id:
         raise _damaged(stored, "it belongs to another run than the journal beside it")
@@ -168,7 +168,7 @@ def _damaged(path: Path, why: str) -> UsageError:
 def _require_clock(
     directory: Path, result: RunResult, records: Sequence[Record], now: datetime
 ) -> None:
-    """Raise UsageError for impossible times: the host's clock was wrong, or was changed."""
+    """Raise UsageError for impossible times, which a wrong or changed clock of the host causes."""
     times = [_moment(record.at) for record in records]
     began = _moment(result.started_at)
     known = [time for time in times if time is not None]
@@ -196,7 +196,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _require_drives(runs: Sequence[StoredRun]) -> None:
-    """Raise UsageError if two runs measured the same drive, also under two names."""
+    """Raise UsageError if two runs measured the same drive, even under two names."""
     seen: dict[tuple[str, ...], StoredRun] = {}
     for run in runs:
         target = run.result.target
@@ -212,8 +212,8 @@ def _require_drives(runs: Sequence[StoredRun]) -> None:
 def _unseeded(identity: str) -> str:
     """Return the identity of a simulated drive without its seed.
 
-    A seed decides when random events happen in a drive, but not how fast its flash is. So two
-    simulated drives that differ only in their seed count as one drive.
+    A seed decides when random events happen in a simulated drive, but not how fast its flash is. So
+    two simulated drives that differ only in their seed count as one drive.
     """
     return re.sub(r"(?<=,)seed=[0-9]+,|,seed=[0-9]+$", "", identity)
 
@@ -239,7 +239,7 @@ def _one_drive(first: StoredRun, second: StoredRun) -> UsageError:
 
 
 def _require_alike(runs: Sequence[StoredRun]) -> None:
-    """Raise UsageError unless all runs have one method, one profile and one model of drive."""
+    """Raise UsageError unless all runs have the same method, profile and model of drive."""
     ours = runs[0].result.target
     for run in runs:
         drive = run.result.target

@@ -1,4 +1,4 @@
-"""List the programs that each command needs, and the command that installs missing ones.
+"""List the programs that each command needs, and the apt command that installs missing ones.
 
 Package names are the names in Debian and Ubuntu.
 """
@@ -24,7 +24,7 @@ QEMU = "a QEMU that starts"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The programs that one command needs, and the missing ones."""
+    """Hold the programs that one command needs, and which of them are missing."""
 
     command: str  # with the key of the profile, if only a profile with it needs the programs
     packages: Mapping[str, str]  # package of each program
@@ -32,7 +32,7 @@ class Installed:
 
     @property
     def install(self) -> str:
-        """Return the command that installs the missing programs; empty if all are installed."""
+        """Return the command that installs the missing programs; "" if all are installed."""
         if DUCKDB in self.missing:
             return duckdb.INSTALL
         wanted = dict.fromkeys(self.packages[program] for program in self.missing)

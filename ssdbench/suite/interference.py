@@ -1,8 +1,8 @@
-"""Measure whether the drives of a host are slower while other drives also work.
+"""Measure whether the drives of a host are slower while the other drives also work.
 
-The trial only reads, so it causes no wear and needs no fill. Small random reads load the CPUs most,
-and large sequential reads load the buses most. An empty drive answers faster than in the run, so
-the trial loads the host more than the run does.
+The trial only reads, so the trial causes no wear and needs no fill. Small random reads load the
+CPUs most, and large sequential reads load the buses most. An empty drive answers faster than a
+filled drive, so the trial loads the host more than the run does.
 """
 
 import json
@@ -39,7 +39,7 @@ SHARE_NOTHING = "side by side: simulated drives share nothing, as each has its o
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Hold the rates of one measurement: one drive alone, or all at the same time."""
+    """Hold the rates of one measurement, of one drive alone or of all drives at the same time."""
 
     workload: str
     round: int
@@ -48,7 +48,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The answer of a trial, with all measured rates."""
+    """Hold the answer of a trial, with all measured rates."""
 
     side_by_side: bool
     says: str
@@ -57,7 +57,7 @@ class Tried:
 
 
 def objection(planned: Sequence[RunPlan]) -> str:
-    """Return why these runs cannot run side by side; empty if they can."""
+    """Return the reason why these runs cannot run at the same time; "" if they can."""
     infos = [one.target for one in planned]
     if any(info.zone_bytes for info in infos):
         return "a zoned drive can be read only where it was written, and a trial does not write"
@@ -80,7 +80,7 @@ def trial(
 ) -> Tried:
     """Measure each drive alone and all drives together. The caller must hold the lock of the host.
 
-    Writes nothing to the drives. Raises SsdbenchError, Interrupted after a signal.
+    Nothing is written to the drives. Raises SsdbenchError, and Interrupted after a signal.
     """
     with ExitStack() as held:
         sessions: dict[str, TargetSession] = {}
@@ -116,9 +116,10 @@ def rounds(
     directory: Path,
     rate: Callable[[str, Workload, Path, int], float],
 ) -> Tried:
-    """Measure all rounds of the trial.
+    """Measure the rounds of the trial; each round measures each drive alone and all together.
 
-    `workloads` has the workload for each name and drive. The function `rate` measures one drive.
+    `workloads` maps the name of a workload and then a drive to the workload of this drive. `rate`
+    is a function that measures one drive.
     """
     chance = Random("side by side")
     seen: list[Turn] = []
@@ -149,12 +150,12 @@ def rounds(
 
 
 def store(tried: Tried, path: Path) -> None:
-    """Store a trial with all its rates as JSON."""
+    """Store a trial with all its rates as a JSON file."""
     write_atomic(path, json.dumps(asdict(tried), indent=1) + "\n")
 
 
 def seconds(drives: int) -> float:
-    """Return the longest time of a trial in seconds."""
+    """Return the longest time, in seconds, that a trial with this number of drives may take."""
     return 2 * ROUNDS * (drives + 1) * (WINDOW_S + RAMP_S + 1)
 
 

@@ -1,4 +1,4 @@
-"""Turn the fio job files and mixes of a profile into phases; fio itself checks each phase."""
+"""Turn the fio job files and mixes of a profile into phases, and let fio check each phase."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The reads and writes of a stream, or its trims; fio needs a separate job for trims."""
+    """Hold the reads and writes of a stream, or its trims, which fio sends from a separate job."""
 
     stream: spec.MixStream
     trims: bool
@@ -40,12 +40,12 @@ class _Part:
 
     @property
     def name(self) -> str:
-        """Return the name of the stream, with 'trims' after it for its separate trims."""
+        """Return the name of the stream, followed by `trims` if this part is its separate trims."""
         return f"{self.stream.name} trims" if self.trims and self.share < 1 else self.stream.name
 
 
 def sections(wanted: spec.Mix, planning: Planning) -> Iterator[Section]:
-    """Yield one fio section for each stream, and a second section if it also trims.
+    """Yield one fio section for each stream, and a second section for a stream that also trims.
 
     Raises UsageError for a stream that does not fit into the filled part of the drive.
     """
@@ -105,7 +105,7 @@ def _requests(part: _Part) -> Iterator[tuple[str, str]]:
 
 
 def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, str]]:
-    """Yield the rate in bytes, because fio counts a rate in requests by the smallest block."""
+    """Yield fio's `rate` in bytes: fio would convert requests with the smallest block size."""
     stream = part.stream
     sizes, reads = stream.sizes, stream.read_percent / 100
     mean = sum(size * share for size, share in sizes.items()) / 100
@@ -130,7 +130,7 @@ def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, st
 
 
 def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[tuple[str, str]]:
-    """Yield offset and size of a stream, within the part of the drive that the run fills."""
+    """Yield offset and size of a stream, limited to the part of the drive that the run fills."""
     align = max(planning.target.logical_block_bytes, max(stream.sizes))
     start = 0
     if stream.offset is not None:
@@ -152,8 +152,8 @@ def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[t
 def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
     """Return the phases of a job file, or the one phase of a mix.
 
-    The fio of this host, if it is installed, checks each phase, and the job file as the user wrote
-    it. Raises UsageError with the line that is refused.
+    If fio is installed on this host, it checks each phase, and also the options of the job file as
+    the user wrote them. Raises UsageError with the line that fio refuses.
     """
     room = Room(
         length_bytes=planning.level_bytes,
@@ -178,7 +178,7 @@ def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
 def warm_up(planning: Planning) -> Workload | None:
     """Return the first phase that writes, without rates and pauses; None if no phase writes.
 
-    Raises Misplaced for a job file or mix that is refused.
+    Raises Misplaced if a job file or mix is refused.
     """
     for index, measure in enumerate(planning.profile.measure):
         if not isinstance(measure.stage, spec.FioJobs | spec.Mix):
@@ -203,9 +203,9 @@ def _require_countable(phase: Phase, target: TargetInfo) -> None:
 
 
 def _require_accepted_by_fio(sections: Sequence[Section], name: str) -> None:
-    """Raise UsageError if fio would not run these jobs, also because of an option that is left out.
+    """Raise UsageError if fio refuses these jobs, even for an option that ssdbench leaves out.
 
-    fio gets only options that were read and allowed, and no other text of the job file.
+    fio gets only options that ssdbench read and allowed, and no other text of the job file.
     """
     lines = [line for section in sections for line in (f"[{section.name}]", *section.options)]
     if error := complaint("".join(f"{line}\n" for line in lines)):
@@ -229,7 +229,7 @@ def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:
 
 
 def _blamed(phase: Phase, error: str, said: Callable[[Workload], str]) -> str:
-    """Return the place of the option that fio's error names, or that causes the error."""
+    """Return the place of the option that fio's error names, or that causes fio's error."""
     if named := [option.place for option in phase.options if f"{option.name}=" in error]:
         return named[-1]
     for option in reversed(phase.options):

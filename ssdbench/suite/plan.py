@@ -1,4 +1,4 @@
-"""Plan what `run` would do on a target, with time and bytes; changes nothing."""
+"""Plan what `run` would do on a target, with time and bytes; change nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ NO_ENDURANCE = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Hold the question of a profile's `plan`, and the stages that it lacks to answer it."""
+    """Hold the question of a profile's `plan`, and the reasons why a run cannot answer it."""
 
     asked: str  # with every default that it uses
     load_iops: float  # that the drives must carry, with bursts and growth
@@ -46,7 +46,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The plan of `run`; pairs are the least and the most that is likely."""
+    """Hold the plan of `run`; each pair is the lowest and the highest likely value."""
 
     target: TargetInfo
     stages: tuple[StagePlan, ...]
@@ -65,14 +65,14 @@ class RunPlan:
 
     @property
     def destroys(self) -> bool:
-        """Tell whether a stage writes to the target."""
+        """Tell whether a stage of this plan writes to the target."""
         return destroys(self.stages)
 
 
 def plan(asked_for: RunRequest) -> RunPlan:
     """Inspect the target and plan the stages of `run` on it.
 
-    Raises UsageError, TargetRefused, and HostLacks if this host lacks something that is needed.
+    Raises UsageError, TargetRefused, and HostLacks if this host lacks something that the run needs.
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
@@ -109,7 +109,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
 
 
 def question(asked_for: RunRequest) -> Question | None:
-    """Return the question of the plan and what is missing for an answer; None without a demand."""
+    """Return the plan's question and the missing things for an answer; None without a demand."""
     profile = asked_for.profile
     wanted = profile.plan
     if wanted.load_iops is None:
@@ -124,7 +124,7 @@ def question(asked_for: RunRequest) -> Question | None:
 
 
 def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget | None]:
-    """Shorten a request to its given time or wear, if any. Raises UsageError."""
+    """Shorten a request to its given time or wear, if it has one. Raises UsageError."""
     share = asked_for.max_wear_percent or asked_for.profile.plan.max_wear_percent
     if asked_for.budget_s is None and share is None:
         return asked_for, None
@@ -134,7 +134,7 @@ def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget
 
 
 def _known_endurance_tb(asked_for: RunRequest, there: TargetInfo) -> float:
-    """Return the endurance as given, else from the drive's counters. Raises UsageError."""
+    """Return the given endurance, or else the drive's own figure. Raises UsageError."""
     endurance_tb = asked_for.rated_endurance_tb or reported_endurance_tb(there.facts)
     if endurance_tb is None:
         raise UsageError(
@@ -156,14 +156,14 @@ def _lasting_sentence(profile: Profile, info: TargetInfo) -> str:
 
 
 def require_fit(asked_for: RunRequest, info: TargetInfo) -> None:
-    """Raise ProfileError with all places where the profile does not fit the target."""
+    """Raise ProfileError with each place where the profile does not fit the target."""
     mistakes = misfits(asked_for.profile, info)
     if mistakes:
         raise misfit_error(asked_for.profile_text, asked_for.profile_name, mistakes)
 
 
 def target_of(asked_for: RunRequest) -> TargetInfo:
-    """Inspect the target of a request. Raises TargetRefused for a target of size 0."""
+    """Inspect the target that a request names. Raises TargetRefused if its size is 0."""
     with asked_for.blamed_on_target():
         info = inspect(asked_for.target_name)
         if not info.size_bytes and info.kind is TargetKind.FILE:
@@ -175,7 +175,7 @@ def target_of(asked_for: RunRequest) -> TargetInfo:
 
 
 def wear_of(asked_for: RunRequest, there: TargetInfo, hint: RateHint) -> Wear:
-    """Return the bytes that a run likely writes and may write, and the endurance of its target."""
+    """Return the bytes that a run likely writes and may write, and the endurance of the target."""
     with asked_for.blamed_on_profile():
         chosen = stages(asked_for.profile, there)
     limit = asked_for.all_limits.max_writes_bytes
@@ -192,10 +192,11 @@ def wear_of(asked_for: RunRequest, there: TargetInfo, hint: RateHint) -> Wear:
 
 
 def _most_written(stage: AnyStage, there: TargetInfo, hint: RateHint) -> int:
-    """Return the most bytes that a stage may write, also if rates do not prove the mapping unit."""
+    """Return the most bytes that a stage may write, even if rates do not prove the mapping unit."""
     most = stage.plan(there, hint).bytes_written[1]
     if isinstance(stage, Steady) and stage.unit_bytes:
-        # The warm-up begins again, and counts bytes instead of units.
+        # If rates do not prove the unit, the warm-up starts again and counts bytes instead of
+        # units.
         return most + replace(stage, unit_bytes=0).plan(there, hint).bytes_written[1]
     if isinstance(stage, PointStage):
         return max(most, stage.with_unit(0).plan(there, hint).bytes_written[1])
@@ -203,5 +204,5 @@ def _most_written(stage: AnyStage, there: TargetInfo, hint: RateHint) -> int:
 
 
 def destroys(plans: Sequence[StagePlan]) -> bool:
-    """Tell whether a stage writes to the target."""
+    """Tell whether one of these stages writes to the target."""
     return any(plan.destructive for plan in plans)

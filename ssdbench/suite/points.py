@@ -1,4 +1,4 @@
-"""Make the stages that measure points: sweeps, spans, rates, writers, and the user's fio jobs."""
+"""Make the stages that measure points: sweeps, spans, rates, writers, and users' fio jobs."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,10 +40,10 @@ LOAD = {"read_percent", "iodepth", "numjobs"}  # fields that profile and workloa
 
 
 def sweep(name: str, wanted: spec.Sweep, planning: Planning) -> PointStage:
-    """Plan every combination of a sweep's lists; a finding for each impossible combination."""
+    """Plan a point for each combination of a sweep's lists, and a finding if one is impossible."""
     points, skipped = [], []
     length = planning.length_of(wanted.span)
-    # A rate on a part of the drive is not a rate of the whole drive, which a plan needs.
+    # The rate of a part of the drive is not the rate of the whole drive, which a plan needs.
     share = None if wanted.span == WHOLE else _percent(length, planning)
     for pattern, block, read, iodepth, numjobs, engine in product(
         wanted.pattern,
@@ -68,7 +68,7 @@ def sweep(name: str, wanted: spec.Sweep, planning: Planning) -> PointStage:
 
 
 def span(name: str, wanted: spec.SpanSweep, planning: Planning) -> PointStage:
-    """Plan one workload over growing parts of the drive."""
+    """Plan one workload on several parts of the drive, from the smallest part to the largest."""
     points, skipped = [], []
     block = wanted.block_bytes
     for extent in wanted.spans:
@@ -87,7 +87,7 @@ def span(name: str, wanted: spec.SpanSweep, planning: Planning) -> PointStage:
 
 
 def processes(name: str, wanted: spec.Processes, planning: Planning) -> PointStage:
-    """Plan every number of writers without pauses, and several of them with each kind of pause."""
+    """Plan points with each number of writers, and points whose writers pause between writes."""
     points: list[Point] = []
     skipped: list[Finding] = []
     block = wanted.block_bytes
@@ -124,9 +124,9 @@ def processes(name: str, wanted: spec.Processes, planning: Planning) -> PointSta
 
 
 def phase_groups(found: MeasuredJobs) -> tuple[tuple[int, ...], ...]:
-    """Group the numbers of the phases that one stage may measure in shuffled passes.
+    """Group the numbers of those phases that one stage may measure in shuffled passes.
 
-    A phase that trims leaves a drive with holes, so it comes last, in a group by itself.
+    A phase that trims leaves a drive with holes, so such a phase comes last, in its own group.
     """
     numbered = list(enumerate((phase.workload for phase in found.phases), 1))
     full = tuple(number for number, workload in numbered if not workload.trims)
@@ -141,7 +141,7 @@ def fio_jobs(
     numbers: Sequence[int],
     planning: Planning,
 ) -> PointStage:
-    """Plan phases of a job file, or a mix, each as a point."""
+    """Plan the phases of a job file or of a mix, each phase as one point."""
     points = [
         Point(
             id=f"{name}-phase-{number}",
@@ -167,7 +167,7 @@ def _point_stage(
     skipped: Sequence[Finding] = (),
     told: tuple[str, ...] = (),
 ) -> PointStage:
-    """Make the stage of points whose repeats may be extended."""
+    """Make a stage that measures points and may add repeats to them."""
     repeats = wanted.repeats or planning.profile.repeats
     extra = wanted.extra
     return PointStage(
@@ -200,7 +200,7 @@ def _extra(wanted: spec.ExtraRepeats | None) -> ExtraRule:
 
 
 def _measuring(profile: Profile, wanted: spec.Repeated) -> Measuring:
-    """Return how a repeat settles and how long it is measured."""
+    """Return how a repeat settles and how long a repeat is measured."""
     settle = wanted.settle or profile.settle
     spare = settle.spare_percent
     return Measuring(
@@ -227,9 +227,9 @@ def _short(size_bytes: int) -> str:
 
 
 def _used_percent(workload: Workload, planning: Planning) -> float | None:
-    """Return the percent of the drive that jobs use; None for the whole filled part.
+    """Return the percent of the drive that the jobs use; None if they use the whole filled part.
 
-    A last incomplete block of the drive does not count.
+    An incomplete last block of the drive is not counted as unused.
     """
     unused = planning.level_bytes - workload.range.length_bytes
     if unused < max(workload.block_sizes):
@@ -238,7 +238,7 @@ def _used_percent(workload: Workload, planning: Planning) -> float | None:
 
 
 def _described(points: list[Point]) -> Iterator[str]:
-    """Yield the work of each stream of each point, in fio's words."""
+    """Yield sentences about the points, such as the fio options of each stream of a point."""
     for point in points:
         for stream in point.workload.streams:
             options = " ".join(f"{name}={value}" for name, value in stream.options)
@@ -256,9 +256,9 @@ def _described(points: list[Point]) -> Iterator[str]:
 
 
 def rate(name: str, wanted: spec.RateSweep, planning: Planning) -> Rate:
-    """Plan the search for the highest rate within a limit of latency.
+    """Plan the search for the highest rate whose latency stays within a limit.
 
-    Raises UsageError without a limit, or for a workload that cannot be measured.
+    Raises UsageError if no limit is given, or for a workload that cannot be measured.
     """
     limit_s, direction = wanted.limit_s, wanted.direction
     if limit_s is None and wanted.percentile == "p99":
@@ -293,7 +293,7 @@ def rate(name: str, wanted: spec.RateSweep, planning: Planning) -> Rate:
 
 
 def load(name: str, wanted: spec.Load, planning: Planning) -> Load:
-    """Plan the latencies at one load. Raises UsageError for a load that cannot be measured."""
+    """Plan a measurement of latencies at one load. Raises UsageError for an impossible load."""
     size, plan = planning.target.size_bytes, planning.profile.plan
     if wanted.planned and plan.demand_iops is None:
         raise UsageError(
@@ -330,17 +330,17 @@ def _offered(name: str, wanted: spec.Offered, planning: Planning) -> Workload:
 
 
 def _returns_to(planning: Planning, points: Sequence[Point]) -> Workload | None:
-    """Return the warm-up's workload if it is measured again after the points; else None."""
+    """Return the warm-up's workload if it is measured again after the points, else None."""
     if not planning.profile.needs_warm_up or not any(point.workload.writes for point in points):
         return None
     return steady_workload(planning)
 
 
 def counted_unit(planning: Planning) -> int:
-    """Return the mapping unit whose overwrites count as fills, in bytes.
+    """Return the mapping unit, in bytes, whose overwrites are counted as drive fills.
 
-    The result is 0 if no unit is named, or if the warm-up cannot prove the unit because it writes
-    no parts of a unit.
+    The result is 0 if the unit is not known, or if the warm-up cannot prove the unit because the
+    warm-up never writes a part of a unit.
     """
     unit_bytes, _ = planning.unit
     if not unit_bytes or not planning.profile.needs_warm_up:
@@ -349,9 +349,9 @@ def counted_unit(planning: Planning) -> int:
 
 
 def steady_workload(planning: Planning) -> Workload:
-    """Return the workload of the warm-up, if the profile does not name it.
+    """Return the workload of the warm-up, which the profile may name.
 
-    If only the user's jobs write, the first of these jobs is the warm-up.
+    If the profile does not name it and only the user's jobs write, it is the first such job.
     """
     if not names_warm_up(planning.profile) and _heaviest(planning) is None:
         job = jobfiles.warm_up(planning)
@@ -361,12 +361,12 @@ def steady_workload(planning: Planning) -> Workload:
 
 
 def _plain_warm_up(planning: Planning) -> Workload:
-    """Return the warm-up workload without regard to the user's jobs.
+    """Return the warm-up workload, but never one of the user's jobs.
 
-    The warm-up workload is the profile's workload, or the heaviest writer of the plan: random
-    writes without reads, with the block of the writing points that is closest to 4 KiB, at their
-    deepest queue, but at least at the default depth. Such random writes age a drive fastest, and a
-    smaller depth would not shorten the warm-up.
+    This is the workload that the profile names, or else random writes without reads: the block size
+    of the writing points that is nearest to 4 KiB, and their deepest queue, but at least the
+    default depth. Such random writes age a drive fastest, and a smaller depth would not shorten the
+    warm-up.
     """
     wanted = planning.profile.steady.workload
     if not names_warm_up(planning.profile):
@@ -380,9 +380,9 @@ def names_warm_up(profile: Profile) -> bool:
 
 
 def _heaviest(planning: Planning) -> SteadyWorkload | None:
-    """Return the random writes of the profile that serve as warm-up; None if it has none.
+    """Return the random writes of the profile that serve as warm-up; None without random writes.
 
-    These are the writes with the block nearest to USUAL, and with the most requests in flight.
+    Their block size is nearest to `USUAL`, and their number of requests in flight is the largest.
     """
     writers = [
         (block, stage)
@@ -416,7 +416,7 @@ def _each(value: T | tuple[T, ...]) -> tuple[T, ...]:
 
 
 def hottest(planning: Planning) -> Workload | None:
-    """Return the writing point of the sweeps that moves most bytes; None if that is the warm-up.
+    """Return the writing point that moves most bytes; None if the warm-up moves as many.
 
     The point that moves most bytes has the largest block and, of equal blocks, the largest share of
     reads beside its writes.

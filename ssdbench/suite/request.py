@@ -20,7 +20,7 @@ from ssdbench.target.planned import Planned
 
 @dataclass(frozen=True, slots=True)
 class Planning:
-    """Hold the input for stages: profile, target, and how much of the drive is filled."""
+    """Hold the input of stages: profile, target, and how much of the drive is filled."""
 
     profile: Profile
     target: TargetInfo
@@ -28,17 +28,17 @@ class Planning:
 
     @classmethod
     def of(cls, profile: Profile, target: TargetInfo) -> Self:
-        """Make the input, with the filled bytes of the profile in whole blocks of the target."""
+        """Make the input; the filled bytes of the profile become whole blocks of the target."""
         planned = cls(profile, target, target.size_bytes)
         level = Extent(percent=profile.fill_level_percent)
         return replace(planned, level_bytes=planned.length_of(level))
 
     @property
     def unit(self) -> tuple[int, str]:
-        """Return the mapping unit in bytes and who names it; 0 and "" if it is not known.
+        """Return the mapping unit in bytes and where the size comes from; 0 and "" if not known.
 
-        The warm-up proves the unit by rates. The kernel calls the unit that a drive recommends
-        `minimum_io_size` (Documentation/ABI/stable/sysfs-block of Linux).
+        The warm-up proves this unit by rates. For a drive that recommends a unit, this is the
+        kernel's `minimum_io_size` (Documentation/ABI/stable/sysfs-block of Linux).
         """
         named = (
             (self.profile.unit_bytes or 0, "named by the profile"),
@@ -55,9 +55,10 @@ class Planning:
     def workload(
         self, order: AccessOrder, block_bytes: int, length_bytes: int | None = None, **load: Any
     ) -> Workload:
-        """Return a workload on whole blocks from the start of the drive; else all that is filled.
+        """Return a workload from the start of the drive, by default on all that is filled.
 
-        `load`: further fields of the workload, such as `iodepth`.
+        `length_bytes` limits the range, in whole blocks; `load` holds further fields, such as
+        `iodepth`.
         """
         length = self.level_bytes if length_bytes is None else length_bytes
         return Workload(
@@ -79,7 +80,7 @@ class RunRequest:
     profile: Profile
     profile_name: str  # for messages, such as profiles/demo.yaml
     profile_text: str
-    # These override the profile: target, seed, each limit, and rated endurance.
+    # Each of these overrides the profile: target, seed, each limit, and rated endurance.
     target: str = ""
     seed: int | None = None
     limits: Limits = Limits()
@@ -105,7 +106,7 @@ class RunRequest:
 
     @property
     def all_rated(self) -> Rated:
-        """Return the figures of the data sheet: of the command line, else of the profile.
+        """Return the data sheet's figures from the command line, or else from the profile.
 
         Raises UsageError if a figure of the command line contradicts a figure of the profile.
         """
@@ -120,7 +121,7 @@ class RunRequest:
 
     @property
     def rated_endurance_tb(self) -> float | None:
-        """Return the rated endurance of the command line, else of the profile."""
+        """Return the rated endurance from the command line, or else from the profile."""
         given, plan = self.rated.endurance_bytes, self.profile.plan
         kept = self.profile.rated.endurance_bytes
         tb = [None if size is None else size / TB for size in (given, kept)]
@@ -128,7 +129,7 @@ class RunRequest:
 
     @property
     def all_limits(self) -> Limits:
-        """Return the limits of the command line, completed by limits of the profile."""
+        """Return the limits of the command line; limits that it lacks come from the profile."""
         kept = self.profile.limits
         return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
 
@@ -150,7 +151,7 @@ class RunRequest:
 
     @contextmanager
     def blamed_on_profile(self) -> Iterator[None]:
-        """Add the place in the profile to errors about one of its keys."""
+        """Add the place in the profile to errors about a key of the profile."""
         try:
             yield
         except Misplaced as error:

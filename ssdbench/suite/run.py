@@ -1,6 +1,6 @@
 """Run a profile on a claimed target into a run directory, and resume such a run.
 
-The caller makes the report afterwards, so an error in a page cannot end a run.
+The caller makes the report afterwards, so an error in the report cannot end a run.
 """
 
 import shlex
@@ -60,8 +60,8 @@ from ssdbench.tuning.plan import HostPlan
 def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     """Run a profile into a new run directory, and return the stored result.
 
-    Creates and changes nothing if the target is refused. Raises SsdbenchError, after storing all
-    measurements made before the error.
+    Creates and changes nothing if the target is refused. Raises SsdbenchError; all measurements
+    made before the error are stored.
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
@@ -101,7 +101,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
         beside=asked_for.beside,
     )
     store = RunStore(output)
-    # Nothing is created before the locks are taken, so that a refused run leaves nothing behind.
+    # The locks are taken before anything is created, so a refused run leaves nothing behind.
     agreement = ConsentRecords()
     claim = _claimed(
         kept, info, store, wishes, asked_for.profile, agreement, destroys=destroys(plans)
@@ -127,7 +127,7 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
             preference=preference,
         )
         order = _replanning(order, kept, asked_for.profile, session.info, store)
-        # The plan has the endurance of the command line, from which a planned load may follow.
+        # The plan gets the endurance of the command line, as a planned load may depend on it.
         planned = asked_for.profile.model_copy(update={"plan": order.plan})
         chosen = stages(planned, session.info)
         return Runner(order, chosen, session, store, world).run()
@@ -136,8 +136,8 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
 def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
     """Tell whether a request is for the target with this name and identity.
 
-    The identity in the consent is compared, or else the identity of the target. If the target
-    cannot be found, its name is compared.
+    The identity in the request's consent is compared; without consent, the target's identity. If
+    the target cannot be found, the name of the target is compared.
     """
     if asked_for.consent.identity is not None:
         return asked_for.consent.identity.partition(CONTENT)[0] == identity
@@ -150,7 +150,8 @@ def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
 def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Manifest:
     """Give the drive the LBA format of the profile, before the stages are made.
 
-    Returns the manifest with the changed drive, because its size and identity may change.
+    Returns the manifest with the changed drive, because a new format may change the drive's size
+    and identity.
     """
     was = kept.target.lba_format
     if profile.lba_format in (None, was) or was is None or not isinstance(session, ClaimedSession):
@@ -181,9 +182,9 @@ def resume(
     """Continue a run after a crash, a signal or a limit.
 
     `given` is the consent on the command line, which most runs do not need. `kept` is the run's
-    manifest, if the caller has read and checked it. `repeated` means that the same command line
-    began the run, so its consent does not apply to later changes of the target. Raises
-    SsdbenchError.
+    manifest, if the caller has already read and checked it. `repeated` means that the user repeated
+    the command line that began the run; its consent then does not apply to later changes of the
+    target. Raises SsdbenchError.
     """
     store = RunStore.open(run_path)
     require_utf8(run_path, "the run directory's name")
@@ -256,7 +257,7 @@ def resume(
 def _generator(profile: Profile, info: TargetInfo) -> str:
     """Return the load generator with its version.
 
-    Raises HostLacks or UsageError if the generator does not work.
+    Raises HostLacks or UsageError if the generator does not work here.
     """
     fio = require_able(info)
     require_generator(profile.generator, info, profile.host.kernel_modules)
@@ -290,7 +291,7 @@ def _claimed(
 
 
 def _key(kept: Manifest) -> str:
-    """Return the name of a run in records about the content of a target."""
+    """Return the name of a run as it stands in records about the content of a target."""
     return f"{kept.run_id} {kept.created_at}"
 
 
@@ -301,10 +302,10 @@ def replanning(
     info: TargetInfo,
     keep: Callable[[str, Budget], None],
 ) -> Order:
-    """Let a run with a budget cut its whole profile again after the warm-up.
+    """Let a run with a budget cut its full profile again after the warm-up.
 
-    `running` is the profile that was cut before the start. `keep` stores the text of the new
-    profile and its budget, so that a resumed run goes on with them.
+    `running` is the profile that was cut before the run started. `keep` stores the text of the new
+    profile and its budget, so a resumed run uses them.
     """
     before = order.budget
     if before is None:
@@ -326,7 +327,7 @@ def replanning(
 def _replanning(
     order: Order, kept: Manifest, running: Profile, info: TargetInfo, store: RunStore
 ) -> Order:
-    """Let the run plan again as its manifest says; the manifest gets the new profile."""
+    """Let the run plan again from its manifest's profile; store the new profile in the manifest."""
     if not kept.whole_profile_text:
         return order
     whole = RunRequest(
@@ -347,7 +348,7 @@ def _replanning(
 
 
 def _power_file(profile: Profile, info: TargetInfo) -> Path | None:
-    """Return the file of the power meter; None without one, and for a simulated drive."""
+    """Return the file of the power meter; None without a meter or on a simulated drive."""
     return None if profile.power is None or info.simulated else Path(profile.power).absolute()
 
 
@@ -358,7 +359,7 @@ def _left(wishes: HostPlan, profile: Profile, info: TargetInfo) -> tuple[str, ..
 
 
 def order_of(kept: Manifest, profile: Profile) -> Order:
-    """Make the order for the runner from the manifest and the profile of a run."""
+    """Make the runner's order, which says what to run, from the manifest and profile of a run."""
     plan = profile.plan
     if kept.endurance_tb is not None:  # given on the command line
         plan = plan.model_copy(update={"endurance_tb": kept.endurance_tb})

@@ -1,6 +1,6 @@
-"""Make the stages that compare settings of the host, file systems, work on files, and programs.
+"""Make the stages that compare host settings, file systems, file workloads and programs.
 
-A stage on a file system comes after a fill.
+Each stage on a file system comes after a stage that fills the drive.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,10 +38,10 @@ from ssdbench.units import KIB, MIB, format_capacity, format_size
 
 
 def host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> Trial:
-    """Make the trial for one stage of the profile.
+    """Make the stage that compares settings of the host, as one item of the profile says.
 
-    Raises UsageError for a target that is not a block device, HostLacks for a scheduler that this
-    kernel does not have.
+    Raises UsageError if the target is not a block device, and HostLacks if this kernel lacks a
+    named scheduler.
     """
     kernel = _required_device(planning.target, f"{name} compares settings of the host")
     here = _Here(planning.target, topology(kernel), planning.level_bytes)
@@ -62,7 +62,7 @@ def host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> Trial:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Hold the variants and workloads of one kind of trial, and the files that it works on."""
+    """Hold the variants and workloads of one kind of trial, and the files that the trial uses."""
 
     kind: ComparedKind
     variants: Sequence[Variant]
@@ -135,7 +135,7 @@ def _interrupts(wanted: spec.Interrupts, here: _Here) -> _Chosen:
 
 
 def _coalesces(target: TargetInfo) -> bool:
-    """Tell whether the drive has a setting for coalescing interrupts."""
+    """Tell whether the drive has a setting that coalesces interrupts."""
     if not kernel_name(target).startswith("nvme"):
         return False
     backend = host_backends(Sysfs())[Backend.NVME_FEATURE]
@@ -178,7 +178,7 @@ def _surface(wanted: spec.Surface, here: _Here) -> _Chosen:
 def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning) -> list[AnyStage]:
     """Make a fill and a trial for each file system and each size of its partition.
 
-    Raises UsageError for a target that is not a block device, HostLacks with all reasons if a named
+    Raises UsageError if the target is not a block device, and HostLacks with all reasons if a named
     file system does not work on this host or drive.
     """
     kernel = _required_device(planning.target)
@@ -194,7 +194,7 @@ def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning
 
 
 def _required_device(target: TargetInfo, why: str = "file systems need a block device") -> str:
-    """Return the kernel's name of a block device. Raises UsageError for another target."""
+    """Return the kernel's name of the target. Raises UsageError if it is not a block device."""
     kernel = kernel_name(target)
     if target.simulated or not kernel:
         raise UsageError(
@@ -233,13 +233,13 @@ def _lacking(system: FileSystem, room_bytes: float) -> str:
 
 
 def required(name: spec.FileSystemName, target: TargetInfo) -> FileSystem:
-    """Return one file system. Raises HostLacks if the host cannot use it."""
+    """Return the file system `name`. Raises HostLacks if this host cannot use it."""
     (system,), _ = chosen(spec.FileSystems(types=(name,)), target)
     return system
 
 
 def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[AnyStage]:
-    """Yield the stages before a file system: a purge for a part of the drive, and a fill."""
+    """Yield the stages before a file system: a fill, and a purge if it gets a part of the drive."""
     if part < 100:
         method = Purge.DISCARD if profile.purge is Purge.NONE else profile.purge
         yield PurgeStage(f"{number:02d}-purge", method)
@@ -251,10 +251,10 @@ def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> 
 
 
 def file_trials(before: int, wanted: spec.OnFiles, planning: Planning) -> list[AnyStage]:
-    """Make the stages of a trial on files: a fill and the trial.
+    """Make the stages of a trial on files: a fill, then the trial.
 
-    Raises HostLacks for a file system that does not work here, UsageError for a target that is not
-    a block device or is too small.
+    Raises HostLacks if the file system does not work here, and UsageError if the target is not a
+    block device or is too small.
     """
     kernel = _required_device(planning.target)
     name = wanted.type or spec.FileSystemName.EXT4
@@ -365,10 +365,10 @@ def application_trials(
     planning: Planning,
     placed: Placed,
 ) -> list[AnyStage]:
-    """Make the stages of a trial with programs: a fill and the trial.
+    """Make the stages of a trial with programs: a fill, then the trial.
 
-    Raises HostLacks for a program or file system that is missing, UsageError for a target that is
-    not a block device or is too small.
+    Raises HostLacks if a program or file system is missing, and UsageError if the target is not a
+    block device or is too small.
     """
     kernel = _required_device(planning.target)
     system = required(wanted.type, planning.target)
@@ -398,7 +398,7 @@ def application_trials(
 
 
 def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
-    """Return the named programs, or all installed programs, with notes on missing programs.
+    """Return the named programs, or all installed ones, and a sentence on each missing program.
 
     Raises HostLacks with a sentence about each named program that is missing.
     """
@@ -415,7 +415,7 @@ def chosen_programs(wanted: spec.Applications) -> tuple[tuple[Program, ...], tup
 
 
 def _program_lacking(program: Program) -> str:
-    """Return a sentence about what a program needs and this host lacks; empty if it can run."""
+    """Return a sentence about what this host lacks to run a program; "" if it can run."""
     if command.which(program.program) is None:
         return f"{program.program} is not installed (package {program.package})"
     if program.is_served and database.programs() is None:

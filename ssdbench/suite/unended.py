@@ -1,8 +1,8 @@
 """Make a result from the directory of a run that was killed, crashed, or is still running.
 
-Nothing is measured, and the target is not needed: finished stages have a stored result, and an
-unfinished stage concludes from its finished units. The result of such a run gives no number that a
-plan can use.
+Nothing is measured, and the target is not needed: a finished stage has a stored result, and an
+unfinished stage gets a result from its finished units. The result of such a run gives no number
+that a plan can use.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ KILLED = "it ended in mid-run without a message: a kill, a crash or a power cut"
 def unended(directory: Path, *, why: str = KILLED) -> RunResult:
     """Return the result of an unfinished run, from the files in its directory.
 
-    `why` is a clause on why the run ended. Raises UsageError if manifest, profile or journal cannot
-    be read.
+    `why` is a clause that says why the run ended. Raises UsageError if the manifest, profile or
+    journal cannot be read.
     """
     store = RunStore.open(directory)
     kept = load(directory / rundirectory.MANIFEST, Manifest)
@@ -93,7 +93,7 @@ def _stage(
     before: Sequence[StageResult],
     why: str,
 ) -> StageResult:
-    """Return the stored result of a finished stage, or a partial result from finished units."""
+    """Return the stored result of a finished stage, or a partial result from the finished units."""
     finished = {record.unit: record for record in own if record.kind is Kind.FINISHED}
     if "" in finished and (stored := store.read_stage(stage.name)) is not None:
         return stored
