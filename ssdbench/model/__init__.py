@@ -1,1 +1,1 @@
-"""Define everything that is read and stored, as frozen models without I/O and clock."""
+"""Define all data that ssdbench reads and stores, as frozen models without I/O and clock."""

@@ -1,4 +1,4 @@
-"""Define the base of all models, and report mistakes in a profile with their place."""
+"""Define the base class of all models, and report mistakes in a profile with their place."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,13 +8,13 @@ from pydantic_core import PydanticCustomError
 
 
 class Model(BaseModel):
-    """Base of all models: immutable, and an unknown key is an error."""
+    """Define the base of all models: an object is immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
 class ProfileModel(Model):
-    """Base of the models of a profile: the docstring below each key describes it to users."""
+    """Define the base of profile models: the docstring below a key describes the key to users."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -23,7 +23,7 @@ Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and the fau
 
 
 def refuse(mistakes: Sequence[Mistake]) -> None:
-    """Raise an error from which the loader makes one diagnostic per mistake, each at its place."""
+    """Raise an error from which the profile loader makes one message with a place per mistake."""
     if mistakes:
         context: dict[str, Any] = {"mistakes": list(mistakes)}
         raise PydanticCustomError("mistakes", "{mistakes}", context)

@@ -1,9 +1,9 @@
 """Define findings: facts that the user must know about a result, with numbers and advice.
 
 Each kind of finding is a frozen dataclass in `ssdbench.model.findings`. The fields of a kind have
-their unit in the name, and are stored with the finding, so that no program has to read numbers out
-of a sentence. The sentence is made only by the `message` method of the kind. docs/findings.md lists
-every code.
+their unit in the name and are stored with the finding, so no program has to read numbers out of a
+sentence. Only the `message` method of the kind writes the sentence. docs/findings.md lists every
+code.
 """
 
 import math
@@ -16,7 +16,7 @@ from ssdbench.model.base import Model
 
 
 class Severity(StrEnum):
-    """How much a finding matters. INVALIDATES keeps a point or a run from being VALIDATED."""
+    """Say how much a finding matters. INVALIDATES keeps a point or a run from being VALIDATED."""
 
     INVALIDATES = "invalidates"
     WARNS = "warns"
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """All codes of findings. `ssdbench.model.findings` has the kinds of each code."""
+    """List all codes of findings. `ssdbench.model.findings` defines the kinds of each code."""
 
     NOT_STEADY = "not-steady"  # the steady-state rule did not hold before the budget ended
     NOT_STEADY_POINT = "not-steady-point"  # a repeat's settle phase did not become steady
@@ -78,7 +78,7 @@ Number = Scalar | tuple[Scalar, ...]
 
 
 class Finding(Model):
-    """A finding as it is stored, made by a kind in `ssdbench.model.findings`."""
+    """Store a finding, which a kind in `ssdbench.model.findings` made."""
 
     code: Code
     severity: Severity
@@ -90,14 +90,14 @@ class Finding(Model):
     numbers: dict[str, Number] = {}  # numbers of the message by name with unit; {} in old results
 
     def __hash__(self) -> int:
-        """Hash all but the numbers: the message has them, and a dict cannot be hashed."""
+        """Hash all fields except the numbers: the message repeats them, and a dict has no hash."""
         return hash((self.code, self.severity, self.message, self.point, self.repeat, self.stage))
 
 
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class FindingKind(ABC):
-    """A kind of finding with the numbers of one case. Each subclass is a frozen dataclass."""
+    """Define a kind of finding, with the numbers of a case. Each subclass is a frozen dataclass."""
 
     code: ClassVar[Code]
     severities: ClassVar[tuple[Severity, ...]] = (Severity.INVALIDATES,)  # the usual one first
@@ -109,24 +109,24 @@ class FindingKind(ABC):
 
     @abstractmethod
     def message(self) -> str:
-        """Return one sentence with numbers, without capital letter and full stop."""
+        """Return one sentence with its numbers, without a capital letter and a full stop."""
 
     def advice(self) -> str:
-        """Return what to do: the remedy of the kind, unless the case needs other advice."""
+        """Return the advice for the user: the remedy of the kind, unless a kind adapts it."""
         return self.remedy
 
     def severity(self) -> Severity:
-        """Return the usual severity, unless the case needs another one."""
+        """Return the severity: the first in `severities`, unless a kind adapts it to the case."""
         return self.severities[0]
 
     def numbers(self) -> dict[str, Number]:
-        """Return the value of every field by name; None for a number that is not finite."""
+        """Return the value of every field by its name; None for a number that is not finite."""
         return {field.name: _stored(getattr(self, field.name)) for field in fields(self)}
 
     def finding(
         self, *, stage: str | None = None, point: str | None = None, repeat: int | None = None
     ) -> Finding:
-        """Return the finding to store, with the place where it was seen."""
+        """Return the finding to store, with the stage, point and repeat where it was seen."""
         return Finding(
             code=self.code,
             severity=self.severity(),

@@ -1,12 +1,13 @@
-"""List requests of a profile that its target cannot fulfil, and `accept` targets without a stage.
+"""List requests that the target of a profile cannot fulfil, and `accept` targets without a stage.
 
-A profile is read before its target is known. So the mistakes in this module are found later, but
-are still reported at their place in the profile. Standard tests choose their own blocks: blocks
-that a drive does not support are "not applicable" there, as in a sweep with `where_possible`.
+A profile is read before its target is known. So the mistakes in this module are found after the
+profile was read, but are still reported at their place in the profile. Standard tests choose their
+own block sizes: a size that a drive does not support is "not applicable" in such a test, as in a
+sweep with `where_possible`.
 
-A target of `accept:` that no stage measures is reported as a mistake before the run. Otherwise the
-run would take hours, and its verdict on that target would be "cannot tell". A target about a job
-file, a mix or several writers is no mistake if a stage may measure it.
+A target of `accept:` that no stage measures is reported as a mistake before the run. Without this
+report, the run would take hours, and its outcome would be "cannot tell". An `accept` target for a
+job file, a mix or several writers is not a mistake if some stage may measure it.
 
 A zoned drive accepts sequential writes only. fio follows its zones (zonemode=zbd) and resets each
 zone before it writes the zone again, so sequential writes and all reads can be measured.
@@ -31,7 +32,7 @@ _IN_ORDER = f"{_ZONED}, so it takes writes in order only"
 
 
 def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
-    """List requests that a zoned drive cannot fulfil, with the path in the profile."""
+    """List the requests of a profile that a zoned drive cannot fulfil, with their paths."""
     if not target.zone_bytes:
         return
     yield from _settings(profile)
@@ -90,7 +91,7 @@ _TOLD_APART = (StageKind.RATE, StageKind.LOAD, StageKind.REPLAY, StageKind.PTS)
 
 
 def unmeasured(profile: Profile) -> Iterator[Mistake]:
-    """List the targets of `accept` that no stage measures, with their path in the profile."""
+    """List the `accept` targets that no stage measures, with their paths in the profile."""
     stages = [measure.stage for measure in profile.measure]
     for index, target in enumerate(profile.accept):
         for why in _missing(target, stages):
@@ -101,7 +102,7 @@ def unmeasured(profile: Profile) -> Iterator[Mistake]:
 def _without_bound(
     target: Target, index: int, stages: list[spec.MeasuredStage]
 ) -> Iterator[Mistake]:
-    """Refuse a target for the rate of a mix with fixed rates or pauses."""
+    """Refuse an `accept` target for the rate of a mix that has fixed rates or pauses."""
     if target.of.job is None or not (target.iops or target.throughput_bytes_per_s):
         return
     meant = [stage for stage in stages if _measures_target(stage, target.of)]
@@ -128,12 +129,12 @@ def _missing(target: Target, stages: list[spec.MeasuredStage]) -> Iterator[str]:
 
 
 def _jobs(stages: list[spec.MeasuredStage]) -> list[str]:
-    """Return the names of job files and mixes, as they are in reports."""
+    """Return the names of the job files and mixes, as reports show the names."""
     return [stage.called for stage in stages if isinstance(stage, spec.FioJobs | spec.Mix)]
 
 
 def _about_a_workload(target: Target) -> bool:
-    """Tell whether a target limits more than the write amplification of the run."""
+    """Tell whether a target limits something other than the write amplification of the run."""
     sheet = target.datasheet
     return bool(
         target.iops or target.throughput_bytes_per_s or target.latency
@@ -144,10 +145,11 @@ def _about_a_workload(target: Target) -> bool:
 
 
 def loads(profile: Profile) -> list[spec.Load]:
-    """Return the loads that targets name and no `load` of the profile measures, each once.
+    """Return the loads that `accept` targets name and no `load` stage measures, each load once.
 
-    If a `rate` stage has the same workload, the arrivals, clients and times of that stage are used.
-    If one load has several limits, the rarest percentile decides the length of the windows.
+    If a `rate` stage has the same workload, the load takes the arrivals, clients and times of that
+    stage. If one load has several limits, the rarest percentile is used, because it decides the
+    length of the windows.
     """
     stages = [measure.stage for measure in profile.measure]
     found: dict[str, spec.Load] = {}
@@ -189,7 +191,7 @@ def _rarest_first(load: spec.Load) -> tuple[float, float]:
 
 
 def _offered(target: Target, stages: list[spec.MeasuredStage]) -> list[spec.Offered]:
-    """List the stages that offer the workload of a target, a `load` first."""
+    """List the stages that measure the workload of a target: the `load` stages, or else `rate`."""
     of = target.of
     found = [
         stage
@@ -205,7 +207,7 @@ def _offered(target: Target, stages: list[spec.MeasuredStage]) -> list[spec.Offe
 
 
 def _named(of: Which) -> bool:
-    """Tell whether a target names enough of its workload to offer the workload."""
+    """Tell whether a target names the block size and read share of its workload."""
     return of.block_bytes is not None and of.read_percent is not None
 
 
@@ -243,7 +245,7 @@ def _measures_target(stage: spec.MeasuredStage, of: Which) -> bool:
 
 
 def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
-    """Tell whether the target names this job file, one of its phases or this mix."""
+    """Tell whether the target names this job file, one of its phases, or this mix."""
     if not (of.names(stage.called) or (of.job or "").startswith(f"{stage.called} ")):
         return False
     if not isinstance(stage, spec.Mix):
@@ -256,7 +258,7 @@ def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
 
 
 def _spans_of(spans: tuple[Extent, ...], of: Which) -> bool:
-    """Tell whether a target may be about a given span; a span in bytes always may be meant."""
+    """Tell whether a target may be about one of these spans; any span in bytes may be meant."""
     wanted = WHOLE_PERCENT if of.span_percent is None else of.span_percent
     return any(span.percent in (None, wanted) for span in spans)
 
@@ -265,7 +267,7 @@ _NAMESPACE = re.compile(r"/nvme\d+n\d+$")
 
 
 def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
-    """Return why requests of this size cannot be made in a range of a target; else empty."""
+    """Return why requests of this size are impossible in a range of a target; "" if they work."""
     logical = target.logical_block_bytes
     if block_bytes % logical:
         return (
@@ -283,7 +285,7 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
 
 
 def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
-    """Return why an engine can never reach such a target, on any host; else empty."""
+    """Return why an engine can never send requests to this target, on any host; "" if it can."""
     if engine is IoEngine.LIBAIO:
         return ""
     if ZONES in target.facts and not target.zone_bytes:
@@ -304,7 +306,7 @@ def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
 
 
 def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
-    """List requests that this target cannot fulfil, with the path in the profile."""
+    """List the requests of a profile that this target cannot fulfil, with their paths."""
     wanted = profile.lba_format
     why = "" if wanted is None else unoffered(wanted, target)
     there = target if why else target.formatted(wanted)
@@ -318,7 +320,7 @@ def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
 
 
 def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
-    """Return why a drive cannot get this LBA format, or an empty text."""
+    """Return why a drive cannot get this LBA format; "" if the drive offers the format."""
     if not target.lba_formats:
         return f"{target.name} offers no choice of LBA formats: only NVMe drives do"
     if wanted.sizes not in target.lba_formats:

@@ -1,6 +1,7 @@
-"""Define the results of each kind of stage: one model per kind, which its field `kind` identifies.
+"""Define the results of stages: one model per kind of stage, identified by its field `kind`.
 
-Each result is stored in a StageResult, to which the engine adds times, bytes and findings.
+Each result is a part of a StageResult; the engine adds times, bytes and findings to the
+StageResult.
 """
 
 from typing import Annotated, Literal
@@ -33,9 +34,9 @@ ComparedKind = Literal[
 
 
 class Median(Model):
-    """The median of one quantity for one workload under one variant.
+    """Store the median of one quantity for one workload under one variant.
 
-    A value of None means that the host does not report this quantity.
+    A field is None if the host does not report this quantity.
     """
 
     workload: str
@@ -59,7 +60,7 @@ class Median(Model):
 
 
 class ThreadsMedian(Median):
-    """The median for a number of threads on a file system."""
+    """Store the median for one number of threads on a file system."""
 
     file_system: str
     state: str  # fresh or aged; with the part of the drive if it is not the whole drive
@@ -68,7 +69,7 @@ class ThreadsMedian(Median):
 
 
 class Comparison(Model):
-    """Variants of the host, or of the use of a file, compared under the same workloads."""
+    """Store a comparison of host settings, or of ways to use a file, under the same workloads."""
 
     kind: ComparedKind
     medians: tuple[Median, ...] = ()
@@ -80,7 +81,7 @@ class Comparison(Model):
 
 
 class FileSystemComparison(Model):
-    """One file system with different numbers of threads, fresh and aged."""
+    """Store one file system with different numbers of threads, both fresh and aged."""
 
     kind: Literal[StageKind.FILESYSTEM] = StageKind.FILESYSTEM
     medians: tuple[ThreadsMedian, ...] = ()
@@ -92,7 +93,7 @@ class FileSystemComparison(Model):
 
 
 class PurgeDone(Model):
-    """The method of a purge, and the drive's answers before and after."""
+    """Store the method of a purge, and the drive's own reports before and after it."""
 
     kind: Literal[StageKind.PURGE] = StageKind.PURGE
     done: str = ""
@@ -101,7 +102,7 @@ class PurgeDone(Model):
 
 
 class FillDone(Model):
-    """The bytes that the fills wrote, by our own count and by two other counters."""
+    """Store the bytes that the fills wrote, as planned and as two counters show them."""
 
     kind: Literal[StageKind.PRECONDITION] = StageKind.PRECONDITION
     planned_bytes: int = 0
@@ -115,7 +116,7 @@ class FillDone(Model):
     ordered_bytes_per_s: float | None = None  # at the end of the last fill in order
     random_bytes_per_s: float | None = None  # at the end of the last fill in random order
     random_block_bytes: int = 0
-    # whole | sampled; known: of a simulated drive; None: not read back, or of an older version
+    # whole, sampled: was read back; known: simulated drive; None: not read back, or older version
     read_back: Literal["whole", "sampled", "known"] | None = None
     read_back_bytes: int | None = None
     read_back_reads: int | None = None
@@ -123,7 +124,7 @@ class FillDone(Model):
 
 
 class Heated(Model):
-    """The drive's temperature under the workload of the profile that moves most bytes."""
+    """Store how warm the drive became under the workload that moves most bytes."""
 
     label: str  # of the workload
     seconds: float
@@ -133,10 +134,10 @@ class Heated(Model):
 
 
 class MappingUnit(Model):
-    """The drive's mapping unit, and whether rates prove it.
+    """Store the drive's mapping unit, and whether the measured rates prove this unit.
 
-    A drive that maps its flash in units writes a whole unit for each smaller random write. So the
-    drive does as many writes of one unit per second as smaller writes, but fewer of two units.
+    A drive that maps its flash in units writes a whole unit for each smaller random write. So
+    writes of one unit are as many per second as smaller writes, but writes of two units are fewer.
     """
 
     unit_bytes: int
@@ -147,7 +148,7 @@ class MappingUnit(Model):
     proven: bool = False
 
     def says(self) -> str:
-        """Say what was counted, and the rates that decided it."""
+        """Say whether units or bytes were counted, with the rates that decided it."""
         unit, double = format_size(self.unit_bytes), format_size(2 * self.unit_bytes)
         rates = (
             f"{format_count(self.block_iops)} smaller writes per second, "
@@ -160,7 +161,7 @@ class MappingUnit(Model):
 
 
 class WarmUp(Model):
-    """The verdict on steady state under one workload by one rule, and by other rules."""
+    """Store the verdict of one rule on steady state under one workload, and of other rules."""
 
     kind: Literal[StageKind.STEADY] = StageKind.STEADY
     workload: Workload | None = None
@@ -175,7 +176,7 @@ class WarmUp(Model):
 
 
 class DeclaredExtra(Model):
-    """The extra repeats that were declared before the start."""
+    """Store the extra repeats that the profile declared before the run started."""
 
     most_repeats: int
     unsettled_repeats: int = 0  # extra repeats because some had not settled
@@ -184,7 +185,7 @@ class DeclaredExtra(Model):
 
 
 class Points(Model):
-    """The points that a stage measured in repeats."""
+    """Store the points that a stage measured, each with its repeats."""
 
     kind: PointsKind
     points: tuple[PointResult, ...] = ()

@@ -1,4 +1,4 @@
-"""Define the stored results about a drive's inside: block size, answers of probes, write cache."""
+"""Define stored results about a drive's inside: block size, answers of probes, write cache."""
 
 from enum import StrEnum
 from typing import Literal
@@ -10,9 +10,9 @@ Scalar = str | int | float | bool | None
 
 
 class StoredFigure(Model):
-    """A CSV file from which the report draws a plot.
+    """Name a CSV file from which the report draws a plot.
 
-    The fields `x`, `y` and `peaks` are names of columns of the file.
+    The fields `x`, `y` and `peaks` name columns of the file.
     """
 
     kind: Literal["scatter", "series"]
@@ -25,14 +25,14 @@ class StoredFigure(Model):
 
 
 class Searched(Model):
-    """The range of block sizes that was searched."""
+    """Store the smallest and the largest block size that was searched for."""
 
     smallest_bytes: int
     largest_bytes: int
 
 
 class BlockCandidate(Model):
-    """A period in the latencies, and how strong it is."""
+    """Store one period in the latencies, and how clearly the latencies show it."""
 
     block_bytes: int
     score: float
@@ -43,21 +43,21 @@ class BlockCandidate(Model):
 
 
 class StrideScore(Model):
-    """The score of one stride for the best candidate."""
+    """Store the score of one stride for the best period."""
 
     stride_bytes: int
     score: float
 
 
 class SmallestEffect(Model):
-    """How slow writes into a new block must be so that the search finds a block of this size."""
+    """Store how slow writes into a new block must be for the search to find this block size."""
 
     block_bytes: int
     times_slower: float | None  # None if no effect was large enough
 
 
 class WriteSize(Model):
-    """One part of the answer about the size and alignment of writes, and the cost to find it."""
+    """Store one part of the answer about sizes of writes, and the cost to find this part."""
 
     part: str  # erase block, mapping unit, stripe, or the drive's own reports
     answer: str
@@ -65,11 +65,11 @@ class WriteSize(Model):
     confidence: float | None = None  # share of such answers that were right, on hidden drives
     minutes: float = 0.0  # on the target's clock
     bytes_written: int = 0
-    limits: str = ""  # what the method cannot find
+    limits: str = ""  # limits of the method
 
 
 class BlockSizeFound(Model):
-    """The size of writes that a drive wants: its block, its mapping unit, or none that matters."""
+    """Store the write size that suits a drive: its block, its mapping unit, or no special size."""
 
     kind: Literal[StageKind.BLOCKSIZE] = StageKind.BLOCKSIZE
     answer: str = ""
@@ -98,7 +98,7 @@ class BlockSizeFound(Model):
 
 
 class ProbeNumbers(Model):
-    """The numbers that the probes of a drive find; each probe sets its own numbers."""
+    """Store the numbers that probes of a drive find; each probe sets only its own numbers."""
 
     cache_bytes: int | None = None
     mb_per_s_within: float | None = None
@@ -125,12 +125,12 @@ class ProbeNumbers(Model):
     rate_after_over_before: float | None = None
 
     def known(self) -> dict[str, Scalar]:
-        """Return the numbers that were set, in their order."""
+        """Return the numbers that a probe has set, in the order of the fields."""
         return self.model_dump(include=self.model_fields_set)
 
 
 class ProbeFound(Model):
-    """One question about a drive and its answer, which may be "cannot tell"."""
+    """Store one question about a drive and its answer, which may be "cannot tell"."""
 
     kind: Literal[StageKind.PROBE] = StageKind.PROBE
     probe: str = ""
@@ -140,7 +140,7 @@ class ProbeFound(Model):
 
 
 class CacheKind(StrEnum):
-    """Whether an acknowledged write survives a power cut."""
+    """Say whether an acknowledged write survives a power cut."""
 
     VOLATILE = "volatile"  # no: it waits in memory until a flush
     PROTECTED = "protected"  # yes: capacitors save the memory, or flushes do nothing
@@ -150,7 +150,7 @@ class CacheKind(StrEnum):
 
 
 class WriteCache(Model):
-    """The kind of write cache, with the evidence for it."""
+    """Store the kind of a drive's write cache, with the evidence for this kind."""
 
     kind: CacheKind
     evidence: tuple[str, ...] = ()  # sentences on the drive's report and the cost of flushes

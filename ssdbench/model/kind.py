@@ -1,7 +1,9 @@
-"""Define the kinds of stage and their requirements. Only this module compares kinds by name.
+"""Define the kinds of stage, and the preparation that each kind needs.
 
-A new kind is a member here with its row in `KINDS`, a result in `ssdbench.model.found`, a stage,
-and a page in `ssdbench.report.view`. The type checker reports parts that are missing.
+Other modules do not compare kinds by name.
+
+A new kind of stage needs a member here with its row in `KINDS`, a result in `ssdbench.model.found`,
+a stage, and a page in `ssdbench.report.view`. The type checker reports the missing parts.
 """
 
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ from typing import Literal
 
 
 class StageKind(StrEnum):
-    """Every kind of stage, with the word that results store."""
+    """List every kind of stage, with the word that is stored in results."""
 
     PURGE = "purge"
     PRECONDITION = "precondition"
@@ -47,9 +49,9 @@ PointsKind = Literal[
 
 
 class About(StrEnum):
-    """The subject of a kind of stage, such as the drive or the host.
+    """Name the subject of a kind of stage, such as the drive or the host.
 
-    The subject decides what a report says about the run as a whole.
+    The subject decides what a report says about the whole run.
     """
 
     PREPARATION = "preparation"  # its findings also apply to later measurements
@@ -60,7 +62,7 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KindFacts:
-    """Facts about a kind of stage, and the preparation that it needs."""
+    """Hold the facts about one kind of stage, and the preparation that the kind needs."""
 
     title: str  # for reports; a stage may have a more exact one
     about: About = About.SETTINGS
@@ -73,7 +75,7 @@ class KindFacts:
 
     @property
     def prepares(self) -> bool:
-        """Tell whether findings of this stage also apply to measurements after it."""
+        """Tell whether findings of this stage also apply to the measurements after this stage."""
         return self.about is About.PREPARATION
 
 

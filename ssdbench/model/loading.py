@@ -1,7 +1,7 @@
-"""Turn the text of a profile into a Profile, or list every mistake with its line and column.
+"""Turn the text of a profile into a Profile, or list each mistake with its line and column.
 
 `profile_hash` tells whether two runs have the same profile. `profile_schema` is the JSON Schema for
-editors; it is written so that a message names the wrong key.
+editors; the schema is written so that an editor's message names the wrong key.
 """
 
 import difflib
@@ -64,7 +64,7 @@ def load_profile(text: str, file: str) -> Profile:
 
 
 def load(text: str, file: str, kind: type[M], *, hint: str = "") -> M:
-    """Read a YAML file as any model. Raises ProfileError like `load_profile`."""
+    """Read a YAML file as a model of type `kind`. Raises ProfileError like `load_profile`."""
     document = read(text, file)
     found = None
     if not document.diagnostics or document.data is not None:
@@ -77,12 +77,12 @@ def load(text: str, file: str, kind: type[M], *, hint: str = "") -> M:
 def misfit_error(
     text: str, file: str, mistakes: Sequence[Mistake], *, hint: str = ANOTHER
 ) -> ProfileError:
-    """Return the error for mistakes that only the target shows, with their places."""
+    """Return the error for mistakes that are found only when the target is known, with places."""
     document = read(text, file)
     for path, message in mistakes:
         if path[0] == "measure" and ("measure",) not in document.values:
-            path = ("plan", "block")  # what is measured follows from the question
-        # A list with one element may be written without brackets.
+            path = ("plan", "block")  # the question decides the measurements
+        # A list of one element may be written without brackets; then the path lacks its last part.
         stands = path if path in document.values else path[:-1]
         document.complain(document.value_at(stands), message, key=dotted(path))
     return ProfileError(_ordered(document.diagnostics), hint=hint)
@@ -99,7 +99,8 @@ def _validate(document: Document, kind: type[M]) -> M | None:
         for details in error.errors(include_url=False):
             if document.full:
                 break
-            # For a list whose only element is wrong, pydantic also reports "too short".
+            # If the only element of a list is wrong, pydantic also reports a list that is too
+            # short.
             if details["type"] != "too_short" or not details["input"]:
                 _explain(document, details, kind)
     return None
@@ -128,7 +129,7 @@ def _explain(document: Document, details: ErrorDetails, model: type[BaseModel]) 
 
 
 def _known_path(document: Document, location: tuple[int | str, ...]) -> Path:
-    """Return the part of pydantic's location that exists in the file."""
+    """Return the longest part of pydantic's location that exists in the file."""
     path: Path = ()
     last = len(location) - 1
     for index, part in enumerate(location):
@@ -195,7 +196,7 @@ def _did_you_mean(word: str, choices: Sequence[str]) -> str:
 
 
 def _keys_at(model: type[BaseModel], path: Path) -> Iterator[str]:
-    """Return the keys that are allowed at `path`, from the JSON Schema of the model."""
+    """Yield the keys that are allowed at `path`, from the JSON Schema of the model."""
     schema = _schema(model)
     definitions = schema.get("$defs", {})
     nodes = [schema]
@@ -228,15 +229,16 @@ def _children(node: Mapping[str, Any], part: str | int) -> Iterator[Any]:
         yield node["properties"][part]
 
 
-# Keys that do not change how a drive is measured.
+# These keys do not change how a drive is measured.
 _APART = {"title", "target", "seed", "plan", "rated", "accept"}
 
 
 def profile_hash(result: RunResult) -> str:
-    """Hash the requests of a profile to the drive. Runs with equal hashes may be combined.
+    """Hash a run's profile, as far as it decides measuring. Runs with equal hashes may be merged.
 
-    Comments, formatting, title, target, seed, plan, rated and `accept` do not count. Defaults and a
-    budget of time or wear count. A profile that this version cannot read is hashed as text.
+    Comments, formatting, title, target, seed, plan, rated and `accept` do not change the hash.
+    Default values and a budget of time or wear change the hash. If this version cannot read the
+    profile, the hash is computed from its text.
     """
     try:
         asked = load_profile(result.profile_text, "the stored profile")
@@ -256,11 +258,11 @@ def profile_schema() -> dict[str, Any]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Write a default as a profile does, such as `60s` where the model has 60.0."""
+    """Write each default value as a profile would have it, such as `60s` for the number 60.0."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
-        # Keys without a default, and keys that are None by default, keep what pydantic wrote.
+        # A key without a default, or with the default None, keeps the text that pydantic wrote.
         model = schema["cls"].model_construct()
         written = model.model_dump(mode="json", by_alias=True, exclude_none=True)
         for key, body in made.get("properties", {}).items():
@@ -272,7 +274,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _said_of(model: type[BaseModel], key: str) -> str:
-    """Return the docstring of a key's model, for keys without a description of their own."""
+    """Return the docstring of the model of a key, for a key that has no description."""
     field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
     for kind in (field.annotation, *get_args(field.annotation)):
         if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -281,9 +283,10 @@ def _said_of(model: type[BaseModel], key: str) -> str:
 
 
 def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:
-    """Select the form of a value by its type, with `if` and `else` instead of `anyOf`.
+    """Select the form of a value by its type: write `if` and `else` instead of `anyOf`.
 
-    For `anyOf` a validator only says that no form fits; for `if` and `else` it names the mistake.
+    With `anyOf`, a validator only says that no form fits; with `if` and `else` it names the
+    mistake.
     """
     if isinstance(node, list):
         return [_told_apart(one, definitions) for one in node]
@@ -306,7 +309,7 @@ def _told_apart(node: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _type(form: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """Return the JSON type of one form of a value; empty if the form is a choice of forms."""
+    """Return the JSON type of one form of a value; "" if the form is itself a choice of forms."""
     if "$ref" in form:
         form = definitions[form["$ref"].rsplit("/", 1)[-1]]
     found: str = form.get("type", "")

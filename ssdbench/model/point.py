@@ -1,4 +1,4 @@
-"""Define a measured point, its repeats and its estimates, as they are stored."""
+"""Define how a measured point, its repeats and its estimates are stored."""
 
 from typing import Annotated, Literal
 
@@ -11,13 +11,13 @@ from ssdbench.units import fills_noun
 
 
 class UnitRecord(Model):
-    """The record of one unit of a stage, stored before the journal calls the unit finished."""
+    """Store one finished unit of a stage; it is stored before the journal says "finished"."""
 
     findings: tuple[Finding, ...] = ()
 
 
 class SteadyVerdict(Model):
-    """The verdict of one steady-state rule on one series, with its evidence."""
+    """Store the verdict of one steady-state rule on one series, with the evidence."""
 
     rule: str
     steady: bool
@@ -38,11 +38,11 @@ class SteadyVerdict(Model):
 
     @property
     def fills_are(self) -> str:
-        """Return what `volume_fills` counts, as a noun in the plural."""
+        """Return the plural noun for the units that `volume_fills` counts, such as drive fills."""
         return fills_noun(self.unit_bytes)
 
 
-# The names that rules give to their criteria; all but the counts are shares of the mean.
+# These names are what rules call their criteria; all except the counts are shares of the mean.
 _CRITERIA = {
     "halves": "Difference between the two halves of the window",
     "cv": "Variation of the blocks (CV)",
@@ -60,7 +60,7 @@ _COUNTS = ("visits_per_step", "missing_visits")
 
 
 def criterion_words(name: str) -> str:
-    """Name a criterion in words."""
+    """Return the name of a criterion in words."""
     return _CRITERIA.get(name, name.replace("_", " "))
 
 
@@ -72,7 +72,7 @@ def criterion_value(name: str, value: float) -> str:
 
 
 class Estimate(Model):
-    """A value with its interval, pessimistic bound, sample size and method."""
+    """Store a value with its interval, its pessimistic bound, the sample size and the method."""
 
     metric: str  # iops, bw_bytes_per_s, lat_mean_ns, lat_p99_ns, …
     unit: str  # 1/s, B/s, ns, …
@@ -84,7 +84,7 @@ class Estimate(Model):
     method: str = ""  # "t on 10 repeats", "merged histograms, n_eff 12 345", …
     direction: str = "total"  # read | write | flush | trim | total
     status: str = "published"  # published | indicative | suppressed
-    # Upper limit that targets are compared with, for percentiles that are not published.
+    # The upper limit that is compared with targets, for percentiles that are not published.
     limit_for_targets: float | None = None
     at_least: bool = False  # a latency in fio's last bin, so the true value may be higher
     artifacts: tuple[str, ...] = ()  # paths below the run directory
@@ -95,9 +95,9 @@ Verdict = Literal["VALIDATED", "NOT VALIDATED", "MEASURED, NOT PLANNABLE"]
 
 
 class HostDuring(Model):
-    """The host during the measured window of a repeat; a value of None was not reported.
+    """Store the host's state in the measured window of a repeat; None means not reported.
 
-    "Most" and "least" are the extremes of the readings, or of the 10 s between two readings.
+    "Most" and "least" are the extremes over the readings, or over the 10 s between two readings.
     """
 
     frequency_mhz_least: float | None = None  # mean over the CPUs
@@ -112,7 +112,7 @@ class HostDuring(Model):
 
 
 class PowerDuring(Model):
-    """The power of the drive during the measured window of a repeat; absent if nothing tells it."""
+    """Store the power of the drive in the measured window of a repeat, if anything measured it."""
 
     source: Literal["meter", "drive"]  # the user's meter, or the drive's own health log
     watts: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # mean over the window
@@ -120,7 +120,7 @@ class PowerDuring(Model):
 
 
 class SlowDuring(Model):
-    """The slow requests of a repeat in the buckets of the drive's latency monitor."""
+    """Store the slow requests of a repeat, in the buckets of the drive's latency monitor."""
 
     begins_ms: tuple[int, ...]  # where each bucket begins
     of_drive: tuple[int, ...]  # requests in each bucket that the drive counted, too
@@ -128,7 +128,7 @@ class SlowDuring(Model):
 
 
 class Repeat(UnitRecord):
-    """The measurements of one repeat of one point."""
+    """Store the measurements of one repeat of one point."""
 
     point: str = ""  # Point.id
     repeat: int
@@ -156,7 +156,7 @@ class Repeat(UnitRecord):
 
     @property
     def settled(self) -> bool:
-        """Tell whether the phase before the window became steady."""
+        """Tell whether the settle phase before the measured window became steady."""
         return self.settle is None or self.settle.steady
 
     @property
@@ -166,7 +166,7 @@ class Repeat(UnitRecord):
 
 
 class Basis(Model):
-    """The evidence for the bound of a point, besides its windows."""
+    """Store the evidence behind the bound of a point, in addition to its measured windows."""
 
     horizon_s: float  # the bound is for means over this time
     pieces: int  # number of such means, or of shorter ones
@@ -182,7 +182,7 @@ class Basis(Model):
 
 
 class StreamResult(Model):
-    """One stream of a point, or a group of streams, over all repeats."""
+    """Store the estimates of one stream of a point, or of a group of streams, over all repeats."""
 
     name: str
     label: str
@@ -190,7 +190,7 @@ class StreamResult(Model):
 
 
 class PointResult(Model):
-    """The result of one point over all its repeats."""
+    """Store the result of one point over all its repeats."""
 
     point: Point
     repeats: tuple[Repeat, ...]
@@ -201,12 +201,12 @@ class PointResult(Model):
     streams: tuple[StreamResult, ...] = ()  # if the workload has streams
 
     def estimate(self, metric: str) -> Estimate | None:
-        """Return the estimate of one metric, or None."""
+        """Return the point's estimate of one metric; None if there is no such estimate."""
         return next((e for e in self.estimates if e.metric == metric), None)
 
     @property
     def unsteady(self) -> bool:
-        """Tell whether the rate still changed, so that its numbers are upper limits."""
+        """Tell whether the rate was still changing, so that its numbers are upper limits."""
         return any(
             f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT)
             and f.severity is Severity.INVALIDATES

@@ -1,7 +1,7 @@
-"""Define the measurements of a PTS-style test, part by part, and the result of the whole test.
+"""Define the stored results of a PTS-style test: the parts of a test, and the whole test.
 
-For phases with planned pauses, the stored rate is the rate of the bursts. A latency is None, not 0,
-if no request ended.
+In phases with planned pauses, the stored rate is the rate in the bursts between the pauses. A
+latency is None, not 0, if no request was completed.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from ssdbench.model.workload import Content
 
 
 class PtsMetric(StrEnum):
-    """The metric that a test tracks over its rounds."""
+    """Name the metric that a test tracks over its rounds."""
 
     IOPS = "iops"
     THROUGHPUT = "throughput_bytes_per_s"
@@ -24,14 +24,14 @@ class PtsMetric(StrEnum):
 
 
 class PtsBins(Model):
-    """Latencies in fio's bins, without the empty bins."""
+    """Store the number of latencies in each of fio's bins that is not empty."""
 
     latency_ns: tuple[int, ...]  # lower edges
     count: tuple[int, ...]
 
 
 class PtsLatency(Model):
-    """Latencies of the requests that ended."""
+    """Store the latencies of the requests that were completed."""
 
     min_ns: float
     mean_ns: float
@@ -40,7 +40,7 @@ class PtsLatency(Model):
 
 
 class PtsCell(Model):
-    """One workload, measured once or averaged over the rounds of the window."""
+    """Store one workload, measured once or averaged over the rounds of the steady window."""
 
     cell: str  # "0/100 4 KiB"
     block_bytes: int  # the mean if there are several sizes
@@ -55,7 +55,7 @@ class PtsCell(Model):
     bins: PtsBins | None = None  # if latencies are added up or drawn
 
     def tracked(self, metric: PtsMetric) -> float:
-        """Return the value of a metric."""
+        """Return the cell's value of a metric; a mean latency is 0 if no latency is stored."""
         match metric:
             case PtsMetric.IOPS:
                 return self.iops
@@ -66,7 +66,7 @@ class PtsCell(Model):
 
 
 class PtsRound(Model):
-    """One pass over all cells, in the order of the standard."""
+    """Store one round: a pass over all cells, in the order of the standard."""
 
     number: int
     counted: bool = True  # False for the first round after a pause: the drive has recovered
@@ -74,7 +74,7 @@ class PtsRound(Model):
 
 
 class PtsRate(Model):
-    """The rate of requests in one sample."""
+    """Store the rate of requests in one sample."""
 
     phase: str
     t_s: float  # end of the sample, since the start of its phase
@@ -82,7 +82,7 @@ class PtsRate(Model):
 
 
 class PtsSample(PtsRate):
-    """A sample is a minute of a phase, or whole cycles of bursts and pauses."""
+    """Store one sample: a minute of a phase, or whole cycles of bursts and pauses."""
 
     from_start_s: float  # since the start of the first phase
     sample: int  # from 1, in its phase
@@ -94,7 +94,7 @@ class PtsSample(PtsRate):
 
 
 class PtsWaited(Model):
-    """A phase whose requests waited for a free queue slot; its samples have no latencies."""
+    """Store a phase whose requests waited for queue slots; its samples have no latencies."""
 
     phase: str
     submit_percent: float  # of the latency
@@ -102,7 +102,7 @@ class PtsWaited(Model):
 
 
 class PtsStep(Model):
-    """One step of the preparation."""
+    """Store one step of the preparation: a purge or a fill."""
 
     step: str  # purge | fill
     done: str
@@ -111,7 +111,7 @@ class PtsStep(Model):
 
 
 class PtsWindow(Model):
-    """One tracking variable over five rounds, as reports of the standard show it."""
+    """Store one tracking variable over five rounds, as reports of the standard show it."""
 
     cell: str
     metric: PtsMetric
@@ -128,12 +128,12 @@ class PtsWindow(Model):
 
     @property
     def rounds(self) -> str:
-        """Return the rounds in words, such as `rounds 1 to 5`."""
+        """Return the rounds of the window in words, such as `rounds 1 to 5`."""
         return f"rounds {self.first_round} to {self.last_round}"
 
 
 class PtsPhase(Model):
-    """Averages of one phase."""
+    """Store the averages of one phase."""
 
     number: int
     phase: str
@@ -147,7 +147,7 @@ class PtsPhase(Model):
 
 
 class PtsAbsent(Model):
-    """A cell that this drive cannot do."""
+    """Store a cell of the test that this drive cannot do."""
 
     cell: str
     block_bytes: int
@@ -155,7 +155,7 @@ class PtsAbsent(Model):
 
 
 class PtsMeasured(Model):
-    """All measurements of a test, in order."""
+    """Store all measurements of a test, in order."""
 
     preparation: tuple[PtsStep, ...] = ()
     warm_up: tuple[PtsSample, ...] = ()  # before the first round
@@ -167,7 +167,7 @@ class PtsMeasured(Model):
 
     @classmethod
     def joined(cls, parts: Iterable["PtsMeasured"]) -> Self:
-        """Join the parts of a test, in order."""
+        """Join the measurements of several parts of a test into one, in order."""
         every = [dict(part) for part in parts]
         return cls(
             **{
@@ -178,7 +178,7 @@ class PtsMeasured(Model):
 
 
 class Pts(PtsMeasured):
-    """A PTS-style test, with the verdict of the rule of five rounds."""
+    """Store a PTS-style test, with the verdict of the rule of five rounds."""
 
     kind: Literal[StageKind.PTS] = StageKind.PTS
     test: PtsTest

@@ -1,6 +1,6 @@
-"""Read quantities of profiles: sizes, durations, shares, and one value or several.
+"""Read quantities in profiles: sizes, durations, shares, and lists that may have one value.
 
-Each type has the same pattern in the JSON Schema, so that editors and the loader agree.
+Each quantity has the same pattern in the JSON Schema, so editors and the loader agree.
 """
 
 import re
@@ -52,13 +52,13 @@ _EXTENT_SCHEMA: JsonSchemaValue = {"anyOf": [_PERCENT_SCHEMA, *_SIZE_SCHEMA["any
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """A part of the drive, counted from its start: a share of the drive, or a size."""
+    """Hold a part of the drive, counted from the drive's start: as a share or as a size."""
 
     percent: float | None = None
     size_bytes: int | None = None
 
     def bytes_of(self, whole_bytes: int, *, align_bytes: int) -> int:
-        """Return the length on a drive of `whole_bytes`, in whole multiples of `align_bytes`."""
+        """Return the length on a drive of `whole_bytes`, as a multiple of `align_bytes`."""
         if self.size_bytes is not None:
             wanted = min(self.size_bytes, whole_bytes)
         else:
@@ -82,7 +82,7 @@ def _positive_size(value: object) -> int:
 
 
 def parse_seconds(value: object) -> float:
-    """Return a duration such as `10ms` in seconds. Raises ValueError for another text or 0."""
+    """Return a duration such as `10ms` in seconds. Raises ValueError for other text or 0."""
     duration_ns = parse_duration_ns(value)
     if duration_ns == 0:
         raise ValueError("a duration must be longer than 0 s")
@@ -118,7 +118,7 @@ def repeated(values: Sequence[object], words: Callable[[Any], str] = str) -> Ite
 
 
 class OneOrMany:
-    """A list whose values all differ. One value without brackets counts as a list, too."""
+    """Read a list whose values all differ. One value without brackets is read as a list, too."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -145,7 +145,7 @@ def _listed(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a data sheet: a number with its unit, between limits that no drive exceeds."""
+    """Read a figure of a data sheet: a number with its unit, within limits for all drives."""
 
     unit: str
     example: str
@@ -191,7 +191,8 @@ def _number_as_text(value: object) -> object:
 NumberAsText = BeforeValidator(_number_as_text)  # because YAML reads numbers as numbers
 Many = Annotated[tuple[T, ...], OneOrMany()]
 SizeBytes = Annotated[int, BeforeValidator(_positive_size), WithJsonSchema(_SIZE_SCHEMA)]
-# Not "{:g}s".format: pydantic looks for one parameter, and Python 3.13.5 tells those of str.format.
+# Not "{:g}s".format: pydantic wants one parameter, and Python 3.13.5 reports the parameters of
+# str.format.
 _AS_DURATION = PlainSerializer(lambda value: f"{value:g}s", return_type=str, when_used="json")
 _AS_PERCENT = PlainSerializer(lambda value: f"{value:g}%", return_type=str, when_used="json")
 _AS_TEXT = PlainSerializer(str, when_used="json")
@@ -200,11 +201,11 @@ Seconds = Annotated[float, BeforeValidator(parse_seconds), _AS_DURATION, _DURATI
 Percent = Annotated[float, BeforeValidator(parse_percent), _AS_PERCENT, _PERCENT]
 Share = Annotated[float, BeforeValidator(_share), _AS_PERCENT, _PERCENT]
 Span = Annotated[Extent, PlainValidator(_extent), _AS_TEXT, WithJsonSchema(_EXTENT_SCHEMA)]
-# Of a data sheet. The oldest SSDs write at random 10 times a second, the newest move 30 GB/s.
+# Figures of data sheets. The oldest SSDs do 10 random writes a second; the newest move 30 GB/s.
 Iops = Annotated[float, Figure("", "200k", 1, 1e8)]
 BytesPerS = Annotated[float, Figure("B/s", "3.5GB/s", 1e5, 1e12)]
 Endurance = Annotated[float, Figure("B", "7008TB", 1e11, 1e18)]
-# Limits far beyond any drive and any time; a larger value is a typing error.
+# These limits are far beyond any drive and any time; a larger value is a typing error.
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Repeats = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 QueueDepth = Annotated[int, Field(strict=True, ge=1, le=32_768)]  # limit of io_uring's queue

@@ -10,7 +10,7 @@ from ssdbench.units import format_count, format_ns
 
 
 class OfferedRate(Model):
-    """One offered rate as it was judged. Latencies count from when each request was due."""
+    """Store one offered rate and its judgement. Latencies count from when a request was due."""
 
     offered_iops: float
     achieved_iops: float
@@ -38,13 +38,13 @@ class _Step(UnitRecord):
 
 
 class RateStep(OfferedRate, _Step):
-    """One offered rate of one search."""
+    """Store one offered rate that one search tried."""
 
     artifacts: str = ""  # directory below the run directory
 
 
 class RateFound(Model):
-    """The lowest rate over all searches that kept the limit of latency, with every step."""
+    """Store the lowest result of all searches for a rate that keeps a latency limit, with steps."""
 
     kind: Literal[StageKind.RATE] = StageKind.RATE
     workload: str = ""  # for people
@@ -68,17 +68,17 @@ class RateFound(Model):
 
     @property
     def limited(self) -> str:
-        """Return what is limited, in words such as `p99` or `p99 of reads`."""
+        """Return the limited quantity in words, such as `p99` or `p99 of reads`."""
         return f"{self.percentile} of {self.direction}s" if self.direction else self.percentile
 
     @property
     def limit(self) -> str:
-        """Return the limit in words."""
+        """Return the latency limit in words."""
         return f"{self.limited} of at most {format_ns(self.limit_ns)}, from when due"
 
 
 class PlannedRound(Model):
-    """One round at the load of one drive of the plan."""
+    """Store one round of measuring at the load of one drive of the plan."""
 
     drives: int  # of the plan, with its reserve
     load_iops: float  # the whole demand, divided by the drives without the reserve
@@ -88,7 +88,7 @@ class PlannedRound(Model):
 
 
 class LoadFound(Model):
-    """Latencies at one offered load over all trials, counted from when requests were due."""
+    """Store latencies at one load over all trials, counted from when requests were due."""
 
     kind: Literal[StageKind.LOAD] = StageKind.LOAD
     workload: str = ""  # for people

@@ -1,14 +1,14 @@
-"""Write and read files of records that only grow: one record per line, each with a checksum.
+"""Write and read record files, which only grow: one record per line, each with a checksum.
 
     {"crc32":"5a1f09c4","n":0,"at":"2026-…","kind":"run"}
 
 Each line is a JSON object. The first member of the object is the CRC-32 (IEEE 802.3, as `zlib`
-computes it) of all bytes of the line after that member, in 8 lower-case digits. The CRC-32 finds
-every change of up to 32 consecutive bits. If a crash cut off the last line, the line has no
-newline; such a line was never acknowledged, and is ignored. Any other line with a wrong checksum is
-damaged: it is reported and never used.
+computes it) of all bytes of the line after that member, in 8 lower-case digits. The CRC-32 detects
+every change of up to 32 consecutive bits. If a crash cut off the last line, this line has no
+newline; the writer never acknowledged such a record, so the line is ignored. Any other line with a
+wrong checksum is damaged: the line is reported and never used.
 
-Lines of older files have no checksum. A line without a checksum is read only if no line before it
+Lines of older files have no checksum. A line without a checksum is accepted only if no earlier line
 has a checksum.
 """
 
@@ -26,7 +26,7 @@ _UNCHECKED = re.compile(rb'\{"(n|kind)": ?')  # start of a line in an older file
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A valid record."""
+    """Hold one valid record."""
 
     number: int  # of the line, from 1
     fields: Mapping[str, object]
@@ -34,20 +34,20 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The content of a file of records."""
+    """Hold the content of a record file: the valid lines, and the numbers of damaged lines."""
 
     lines: tuple[Line, ...]
     damaged: tuple[int, ...]  # numbers of lines, from 1
 
 
 def line(fields: Mapping[str, object]) -> str:
-    """Return a record as it is stored, without its newline."""
+    """Return the line of a record with its checksum, without a newline."""
     rest = json.dumps(dict(fields), separators=(",", ":"))[1:]  # ASCII, and never a newline in it
     return f'{{"crc32":"{crc32(rest.encode()):08x}",{rest}'
 
 
 def read(data: bytes) -> Held:
-    """Return all records of a file, in order."""
+    """Return all records in the content of a file, in order, and the damaged lines."""
     *ended, tail = data.split(b"\n")
     sound, damaged, checked = [], [], False
     for number, text in enumerate(ended, start=1):
@@ -63,9 +63,9 @@ def read(data: bytes) -> Held:
 
 
 def is_torn(tail: bytes) -> bool:
-    """Tell whether a last line without a newline was cut off by a crash.
+    """Tell whether a crash cut off the last line, which has no newline.
 
-    A complete record with one more byte was not cut off by a crash, but its newline is damaged.
+    If the line without its last byte is a complete record, its newline is damaged, not cut off.
     """
     return _fields(tail[:-1]) is None
 

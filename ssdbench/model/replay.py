@@ -11,7 +11,7 @@ UnitSource = Literal["", "given", "published", "date", "assumed"]  # of the unit
 
 
 class TraceSummary(Model):
-    """A trace as it was read. Shares in this model are fractions of 1."""
+    """Store the numbers that describe a trace. A share here is a fraction of 1."""
 
     form: str  # iolog v3, blktrace …
     timed: bool  # False if the trace has only an order, no arrival times
@@ -52,7 +52,7 @@ class TraceSummary(Model):
     time_step_s: float | None = None  # set if most requests have the same time as another
 
     def about_unit(self) -> list[str]:
-        """Return in words the unit of the times and how it was found, if the trace has columns."""
+        """Return a text on the time unit of a trace in columns, and how this unit was found."""
         if not self.time_unit:
             return []
         sources = {
@@ -67,7 +67,7 @@ class TraceSummary(Model):
         return [f"in {self.time_unit}, {sources[self.time_unit_from]}{began}"]
 
     def time_doubts(self) -> list[str]:
-        """Return in words why a replay may send the requests at wrong times."""
+        """Return the reasons why a replay may send the requests of this trace at wrong times."""
         doubts = []
         if self.time_unit_doubt:
             doubts.append(f"may have another unit: {self.time_unit_doubt}")
@@ -80,7 +80,7 @@ class TraceSummary(Model):
 
 
 class ReplayRun(UnitRecord):
-    """One replay from the first request to the last."""
+    """Store one replay of the trace, from the first request to the last."""
 
     replay: int  # from 1; replays before the first that counts have 0 or less
     took_s: float  # until the last request ended
@@ -97,7 +97,7 @@ class ReplayRun(UnitRecord):
 
 
 class ReplayFound(Model):
-    """Latencies of a trace over all replays that count."""
+    """Store the latencies of a trace over all replays that count."""
 
     kind: Literal[StageKind.REPLAY] = StageKind.REPLAY
     name: str = ""

@@ -1,4 +1,4 @@
-"""Define the results of a run, as they are stored and as reports read them.
+"""Define the stored results of a run, which reports read.
 
 Schema history, newest first:
 
@@ -24,7 +24,7 @@ from ssdbench.units import format_capacity, format_duration
 
 
 class Budget(Model):
-    """A profile shortened to a given time or wear. Without cuts the whole profile fits."""
+    """Store how a profile was shortened to a time or wear. Without cuts the whole profile fits."""
 
     seconds: float | None = None  # as given
     max_wear_percent: float | None = None  # of the rated endurance, as given
@@ -42,7 +42,7 @@ class Budget(Model):
 
     @property
     def limits(self) -> list[str]:
-        """Return the given limits, for comparison with other runs."""
+        """Return the limits that the user gave, for comparison with other runs."""
         return [
             *([] if self.seconds is None else [f"{self.seconds:g}"]),
             *([] if self.most_bytes is None else [f"{self.most_bytes} B"]),
@@ -50,7 +50,7 @@ class Budget(Model):
 
     @property
     def given(self) -> str:
-        """Format the limits, such as `12 h 00 min` or `1 % of the rated endurance (70 TB)`."""
+        """Format the given limits, such as `12 h 00 min`, `1 % of the rated endurance (70 TB)`."""
         time = [] if self.seconds is None else [format_duration(self.seconds)]
         wear = []
         if self.max_wear_percent is not None and self.most_bytes is not None:
@@ -60,12 +60,12 @@ class Budget(Model):
 
     @property
     def validates(self) -> bool:
-        """Tell whether the run can be VALIDATED."""
+        """Tell whether the shortened run can be VALIDATED."""
         return not self.lacks
 
     @property
     def proves(self) -> str:
-        """Return one sentence about the possible verdict."""
+        """Return one sentence that says whether the shortened run can be VALIDATED."""
         if self.lacks:
             return f"cannot be VALIDATED: {'; '.join(self.lacks)}"
         return "can be VALIDATED, if the drive is steady and the time is enough"
@@ -73,12 +73,12 @@ class Budget(Model):
 
 SCHEMA = 2
 READ_BY = {1: "1.0.0"}  # of each older schema: the last version of ssdbench that reads it
-# Increased if the same drive would get another number, as such results must not be mixed.
+# METHOD is increased if a drive would get another number, as such results must not be mixed.
 METHOD = 1
 
 
 def require_schema(stored: Any, what: str) -> Any:
-    """Return a stored value. Raises UsageError, with the version to use, if its schema is older."""
+    """Return `stored`. Raises UsageError, with the version to use, if its schema is too old."""
     schema = stored.get("schema_version") if isinstance(stored, dict) else None
     if isinstance(schema, int) and schema in READ_BY:
         raise UsageError(
@@ -92,7 +92,7 @@ F = TypeVar("F", bound=Model)
 
 
 class StageResult(Model):
-    """The result of one stage. Large data are in files of its directory."""
+    """Store the result of one stage. Large data are stored in files of the stage's directory."""
 
     name: str  # "02-steady"
     title: str
@@ -112,17 +112,17 @@ class StageResult(Model):
 
     @property
     def points(self) -> tuple[PointResult, ...]:
-        """Return the points that the stage measured; empty for other kinds."""
+        """Return the points that the stage measured; empty if the stage measures no points."""
         return self.found.points if isinstance(self.found, Points) else ()
 
     @property
     def verdict(self) -> SteadyVerdict | None:
-        """Return the verdict on steady state; None for other kinds."""
+        """Return the steady-state verdict of a warm-up; None for other kinds of stage."""
         return self.found.verdict if isinstance(self.found, WarmUp) else None
 
     @property
     def why_not(self) -> str:
-        """Return the codes of the findings that keep the result from being VALIDATED; or empty."""
+        """Return why the stage is not VALIDATED, such as codes of findings; "" if it is."""
         against = [f.code.value for f in self.findings if f.severity is Severity.INVALIDATES]
         if against:
             return ", ".join(dict.fromkeys(against))
@@ -136,9 +136,9 @@ HOST_UNIT_BYTES = 512_000  # unit of the health log, which rounds up
 
 
 class FlashWritten(Model):
-    """Bytes that the drive's own logs count, by NVMe and by OCP.
+    """Store the bytes that the drive's own logs count: writes of the host and writes to flash.
 
-    The names are Data Units Written (NVMe) and Physical Media Units Written (OCP).
+    The log fields are Data Units Written (NVMe) and Physical Media Units Written (OCP).
     """
 
     host_bytes: int
@@ -159,7 +159,7 @@ class FlashWritten(Model):
 
 
 class RunResult(Model):
-    """A whole run, with everything that a report needs besides the large files."""
+    """Store a whole run: everything that a report needs except the large files."""
 
     schema_version: int = SCHEMA
     run_id: str
@@ -188,7 +188,7 @@ class RunResult(Model):
     @model_validator(mode="before")
     @classmethod
     def _of_this_schema(cls, value: Any) -> Any:
-        """Refuse a run of an older schema. Raises UsageError with the version that can read it."""
+        """Refuse a run of an older schema. Raises UsageError with a version that reads it."""
         return require_schema(value, "the run")
 
     @property
@@ -198,9 +198,9 @@ class RunResult(Model):
 
     @property
     def steady(self) -> SteadyVerdict | None:
-        """Return the newest verdict on steady state; None without any."""
+        """Return the newest verdict on steady state; None if no stage has a verdict."""
         return next((stage.verdict for stage in reversed(self.stages) if stage.verdict), None)
 
     def having(self, kind: type[F]) -> list[tuple[StageResult, F]]:
-        """Return the stages with a result of this type, together with their results."""
+        """Return the stages whose result has the type `kind`, together with their results."""
         return [(stage, stage.found) for stage in self.stages if isinstance(stage.found, kind)]

@@ -1,4 +1,4 @@
-"""Name the files in a run directory and their columns; docs/run-directory.md describes them."""
+"""Name the files of a run directory and their columns; docs/run-directory.md describes them."""
 
 MANIFEST = "manifest.json"
 JOURNAL = "journal.jsonl"

@@ -14,7 +14,7 @@ LEAST_PROTECTED_BYTES = 8  # metadata bytes that protection information needs (N
 
 
 class LbaFormat(ProfileModel):
-    """An LBA format that a purge gives to the drive."""
+    """Hold an LBA format that a purge gives to the drive."""
 
     model_config = ConfigDict(populate_by_name=True)  # results use the names of the fields
 
@@ -35,7 +35,7 @@ class LbaFormat(ProfileModel):
 
     @property
     def sizes(self) -> str:
-        """Return data+metadata in bytes, such as 4096+0."""
+        """Return the bytes of data and of metadata per block, such as `4096+0`."""
         return f"{self.data_bytes}+{self.metadata_bytes}"
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class LbaFormat(ProfileModel):
 
 
 def asked_format(sizes: str, protection: int = 0) -> LbaFormat:
-    """Parse `4096`, `4KiB` or `512+8`. Raises UsageError for anything else."""
+    """Parse an LBA format: `4096`, `4KiB` or `512+8`. Raises UsageError for other text."""
     data, _, metadata = sizes.partition("+")
     try:
         return LbaFormat(
@@ -60,7 +60,7 @@ def asked_format(sizes: str, protection: int = 0) -> LbaFormat:
 
 
 def _short(value: object) -> object:
-    """Accept `4KiB` as a format without metadata."""
+    """Read a size such as `4KiB` as an LBA format without metadata."""
     return value if isinstance(value, dict | LbaFormat) or value is None else {"data": value}
 
 
@@ -80,7 +80,7 @@ USED_UP = "so that the first cannot be begun before another is full or reset"  #
 
 
 class TargetKind(StrEnum):
-    """The kind of a target; only numbers from DRIVE and SIMULATED can be validated for plans."""
+    """Name the kind of a target; a plan may use numbers of DRIVE and SIMULATED only."""
 
     DRIVE = "drive"
     SIMULATED = "simulated"
@@ -92,12 +92,12 @@ class TargetKind(StrEnum):
 
     @property
     def plannable(self) -> bool:
-        """Tell whether a plan may use numbers from such a target."""
+        """Tell whether a plan may use numbers that were measured on such a target."""
         return self in (TargetKind.DRIVE, TargetKind.SIMULATED)
 
 
 class TargetInfo(Model):
-    """Identity and geometry of a target when they were read."""
+    """Hold identity and geometry of a target at the time when ssdbench read them."""
 
     kind: TargetKind
     name: str  # as the user named it: /dev/nvme0n1, sim:x25m-g2-160, a path
@@ -129,30 +129,31 @@ class TargetInfo(Model):
 
     @property
     def consent_id(self) -> str:
-        """Return the name that --destroy expects.
+        """Return the name that the option --destroy expects.
 
-        The name is the identity of the drive. If that identity is only a place such as a path, a
-        digest of the content follows.
+        The name is the identity of the drive. If this identity is only a place, such as a path, a
+        digest of the content follows the identity.
         """
         return f"{self.id}{CONTENT}{self.content}" if self.content else self.id
 
     @property
     def here(self) -> str:
-        """Return the name for records of settings: identity, and path if there are several."""
+        """Return the name in records of settings: identity, and path if there are several."""
         return f"{self.id}{VIA}{self.via}" if self.via else self.id
 
     @property
     def end_bytes(self) -> int:
-        """Return where the device ends: beyond its size if zones hold less than their length."""
+        """Return where the device ends, in bytes, including the gaps at the ends of zones."""
         if not self.zone_length_bytes:
             return self.size_bytes
         return self.size_bytes // self.zone_bytes * self.zone_length_bytes
 
     @property
     def sold_bytes(self) -> int | None:
-        """Return the capacity of the drive that one buys: of the model, not of a smaller copy.
+        """Return the drive's capacity as sold, even if only a smaller copy is simulated.
 
-        None for a smaller simulated drive of an older result, which does not say it.
+        The result is None for a smaller simulated drive of an older result, which does not store
+        this capacity.
         """
         if not self.simulated:
             return self.size_bytes
@@ -160,7 +161,7 @@ class TargetInfo(Model):
         return self.full_size_bytes or (None if resized else self.size_bytes)
 
     def formatted(self, wanted: LbaFormat | None) -> "TargetInfo":
-        """Return the target as it would be after a format; the size is an estimate."""
+        """Return the target as a format would change it; its size is then an estimate."""
         if wanted is None or wanted == self.lba_format or self.lba_format is None:
             return self
         was, now = self.lba_format, wanted
@@ -177,7 +178,7 @@ class TargetInfo(Model):
 
 
 class Consent(Model):
-    """The consent on the command line; empty by default. Consent is never part of a profile."""
+    """Hold the consent of the command line, or no consent. Consent is never in a profile."""
 
     identity: str | None = None  # --destroy: the data of this drive may be destroyed
     overwrite: bool = False  # --overwrite-signatures: partition tables, file systems not in use
@@ -189,9 +190,9 @@ class Consent(Model):
     run: str = ""  # the run that uses the target; data that this run left in a file are its own
 
     def overwriting(self) -> Self:
-        """Return the same consent, but ignore signatures: they are ours, or nothing is written."""
+        """Return the same consent that also permits to overwrite signatures."""
         return self.model_copy(update={"overwrite": True})
 
     def of_run(self, run: str) -> Self:
-        """Return the same consent for the work of one run."""
+        """Return the same consent, limited to the work of one run."""
         return self.model_copy(update={"run": run})

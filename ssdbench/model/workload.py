@@ -15,7 +15,7 @@ Direction = Literal["read", "write"]
 
 
 class Pattern(StrEnum):
-    """The order of offsets. STRIDED writes one block, then skips to the next stride."""
+    """Name the order of offsets. STRIDED writes one block, then skips to the next stride."""
 
     RANDOM = "random"
     SEQUENTIAL = "sequential"
@@ -23,21 +23,21 @@ class Pattern(StrEnum):
 
 
 class Content(StrEnum):
-    """How well a drive can compress the written data."""
+    """Name the kind of written data: incompressible random data, or zeros."""
 
     RANDOM = "random"
     ZEROS = "zeros"
 
 
 class Arrivals(StrEnum):
-    """When requests of an offered rate are due."""
+    """Name the times at which requests of an offered rate are due."""
 
     EVEN = "even"  # one after each interval
     POISSON = "poisson"  # at random, as from many independent clients
 
 
 class IoEngine(StrEnum):
-    """How fio sends requests to the drive, by fio's names."""
+    """Name how fio sends requests to the drive, with fio's names."""
 
     LIBAIO = "libaio"
     IO_URING = "io_uring"
@@ -47,16 +47,16 @@ class IoEngine(StrEnum):
 
 
 class ActiveRange(Model):
-    """The LBAs that a workload may touch."""
+    """Hold the range of LBAs that a workload may access."""
 
     offset_bytes: int = Field(ge=0)
     length_bytes: int = Field(gt=0)
 
 
 class Stream(Model):
-    """One of several kinds of requests that run at the same time: a section of a fio job file.
+    """Hold one of several streams of requests that run together: a section of a fio job file.
 
-    `options` are the options of fio, with sizes in bytes and the place on the drive.
+    `options` are the fio options of the stream, with sizes in bytes and the place on the drive.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Stream(Model):
 
     @property
     def in_flight(self) -> int:
-        """Return the most requests in flight."""
+        """Return how many requests the stream keeps in flight at most."""
         return self.iodepth * self.numjobs
 
     @property
@@ -92,7 +92,7 @@ class Stream(Model):
 
     @property
     def moved_bytes_per_s(self) -> float:
-        """Return the bytes per second of an offered rate, by the mean size of a request."""
+        """Return the read and written bytes per second of an offered rate."""
         moving_iops = (self.offered_iops or 0.0) * (100 - self.trim_percent) / 100
         return moving_iops * self.mean_bytes
 
@@ -104,7 +104,7 @@ class Stream(Model):
 
     @property
     def poisson(self) -> bool:
-        """Tell whether requests arrive at random: fio then controls requests, not bytes."""
+        """Tell whether requests arrive at random times; fio then controls requests, not bytes."""
         return ("rate_process", str(Arrivals.POISSON)) in self.options
 
     def label(self) -> str:
@@ -124,22 +124,22 @@ LARGEST_MAP_UNIT_BYTES = 65536
 
 
 def is_map_unit(size_bytes: int) -> bool:
-    """Tell whether a drive may map its flash in units of this size, a power of two."""
+    """Tell whether a drive may map its flash in units of this size: a power of two, 4 to 64 KiB."""
     power = size_bytes > 0 and not size_bytes & (size_bytes - 1)
     return power and LEAST_MAP_UNIT_BYTES <= size_bytes <= LARGEST_MAP_UNIT_BYTES
 
 
 def queue_words(iodepth: int, numjobs: int) -> str:
-    """Return `QD 32`, or `QD 32 x 4` for four jobs that keep 32 requests in flight each."""
+    """Return the text `QD 32`, or `QD 32 x 4` for four jobs with 32 requests in flight each."""
     return f"QD {iodepth}" + (f" x {numjobs}" if numjobs > 1 else "")
 
 
 class Workload(Model):
-    """One steady stream of requests, as SNIA PTS and fio both describe it.
+    """Hold one constant stream of requests, as SNIA PTS and fio both describe it.
 
-    With `streams`, the workload is several streams at once. The other fields then summarise the
-    streams: the smallest block, the share of reads, all requests in flight, and the range that
-    covers all streams.
+    With `streams`, the workload is several streams that run at the same time. The other fields then
+    summarise the streams: the smallest block, the share of reads, all requests in flight, and the
+    range that covers all streams.
     """
 
     pattern: Pattern
@@ -181,16 +181,16 @@ class Workload(Model):
 
     @property
     def layout(self) -> tuple[object, ...]:
-        """Return the layout on a drive whose mapping unit is not known."""
+        """Return the layout key on a drive whose mapping unit is not known (see `layout_on`)."""
         return self.layout_on(0)
 
     def layout_on(self, unit_bytes: int) -> tuple[object, ...]:
         """Return a key for the arrangement of data that the writes leave: order, block size, place.
 
-        The key is equal for workloads that differ only in reads, depth and, for random writes,
+        Two workloads have equal keys if they differ only in reads, depth and, for random writes,
         jobs. Blocks below 4 KiB, the smallest unit that drives map, count as 4 KiB. Blocks that are
-        a part of the drive's mapping unit count as the unit. `unit_bytes`: the unit; 0 if it is not
-        known. A workload with streams, zones or pauses has its own layout.
+        a part of the drive's mapping unit count as the unit. `unit_bytes` is the mapping unit; 0 if
+        the unit is not known. A workload with streams, zones or pauses has its own layout.
         """
         if self.streams or self.zones or self.block_split or self.thinktime_us:
             return (self,)
@@ -209,7 +209,8 @@ class Workload(Model):
         """Return how many bytes of flash one write replaces.
 
         A random write to a part of a mapping unit makes the drive write the whole unit again. All
-        other writes replace as many bytes as they write. `unit_bytes`: 0 if it is not known.
+        other writes replace as many bytes as they write. `unit_bytes` is this unit; 0 if it is not
+        known.
         """
         alone = self.pattern is Pattern.RANDOM and not (self.streams or self.block_split)
         within = 0 < self.block_bytes < unit_bytes and not unit_bytes % self.block_bytes
@@ -221,7 +222,7 @@ class Workload(Model):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """Return all sizes of a request, in bytes."""
+        """Return all request sizes of the workload, in bytes."""
         if self.streams:
             return tuple(size for stream in self.moving for size in stream.block_sizes)
         return tuple(size for size, _ in self.block_split) or (self.block_bytes,)
@@ -233,12 +234,12 @@ class Workload(Model):
 
     @property
     def trims(self) -> bool:
-        """Tell whether the workload trims, so that the drive does not stay full."""
+        """Tell whether the workload sends trims, so that the drive does not stay full."""
         return any(stream.trim_percent for stream in self.streams)
 
     @property
     def paced(self) -> bool:
-        """Tell whether rates or pauses, not the drive, set the speed of reads or writes."""
+        """Tell whether rates or pauses, not the drive, limit the speed of reads or writes."""
         return any(stream.paced for stream in self.moving)
 
     @property
@@ -248,13 +249,13 @@ class Workload(Model):
 
     @property
     def keeps_queue_full(self) -> bool:
-        """Tell whether each finished request is followed by the next at once."""
+        """Tell whether fio sends the next request at once after each completed request."""
         waits = self.rate_iops is not None or self.thinktime_us
         return not waits and not any(s.paced or s.flushes or s.trim_percent for s in self.streams)
 
     @property
     def order(self) -> str:
-        """Return the order of offsets, and an engine other than libaio: `random, io_uring`."""
+        """Return the order of offsets, and the engine if it is not libaio: `random, io_uring`."""
         usual = self.engine is IoEngine.LIBAIO
         return str(self.pattern) if usual else f"{self.pattern}, {self.engine}"
 
@@ -279,7 +280,7 @@ class Workload(Model):
 
 
 class Point(Model):
-    """One cell of a sweep: a workload with a name that is the same in all runs of a profile."""
+    """Hold one cell of a sweep: a workload with a name that is equal in all runs of a profile."""
 
     id: str
     sweep: str  # which stage of the profile it belongs to, such as "01-sweep"
@@ -287,6 +288,6 @@ class Point(Model):
     span_percent: float | None = None  # touched share of the drive, for a sweep over spans
 
     def label(self) -> str:
-        """Return a short text about the workload and its share of the drive."""
+        """Return a short text with the workload and its share of the drive."""
         share = "" if self.span_percent is None else f", {self.span_percent:g} % of the drive"
         return self.workload.label() + share

@@ -1,7 +1,7 @@
-"""Read YAML 1.2 text as plain data, and remember the position of each part.
+"""Read YAML 1.2 text as plain data, and store the position of each key and value.
 
-A duplicate key, an alias that contains itself and a tag are mistakes with a position. YAML 1.1 is
-not accepted, because it reads `on` as true and `1:30` as 90.
+A duplicate key, an alias that contains itself, and a tag are reported as mistakes with a position.
+A file that declares YAML 1.1 is refused, because YAML 1.1 reads `on` as true and `1:30` as 90.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ LARGEST_NUMBER = 2**64  # Python's numbers have no limit, and larger ones cannot
 _PLAIN_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")
 )
-# Types that ruamel recognises but profiles do not have: such values stay text.
+# ruamel recognises these types, but profiles do not have them: such values stay text.
 _TEXT_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("timestamp", "merge", "value"))
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Line and column, counted from 1 as in editors and compilers."""
+    """Hold line and column, counted from 1 as in editors and compilers."""
 
     line: int
     column: int
@@ -39,7 +39,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A text value, with its start and end in the file in characters."""
+    """Hold a text value, with its start and end in the file, counted in characters."""
 
     value: str
     start: int
@@ -48,7 +48,7 @@ class Scalar:
 
 @dataclass(slots=True)
 class Document:
-    """The data of a text, the position of every key and value, and the mistakes."""
+    """Hold the data of a YAML text, the position of every key and value, and the mistakes."""
 
     file: str
     data: object = None
@@ -59,18 +59,18 @@ class Document:
 
     @property
     def full(self) -> bool:
-        """Tell whether enough mistakes were found; further ones are not searched."""
+        """Tell whether so many mistakes were found that the search for more stops."""
         return len(self.diagnostics) >= MOST_MISTAKES
 
     def complain(self, position: Position, message: str, *, key: str = "") -> None:
-        """Add a mistake about a key or a position. The message may contain text of the file."""
+        """Add a mistake about a key or a position. `message` may contain text of the file."""
         if not self.full:
             at = position.line, position.column
             text = plain(f"{key}: {message}" if key else message, MOST_SHOWN)
             self.diagnostics.append(Diagnostic(self.file, *at, text, key))
 
     def value_at(self, path: Path) -> Position:
-        """Return the position of the value at `path`, or of the nearest part around it."""
+        """Return the position of the value at `path`, or of the nearest part that contains it."""
         return self.values.get(path) or self._around(path)
 
     def key_at(self, path: Path) -> Position:
@@ -88,7 +88,7 @@ class Document:
 
 
 def read(text: str, file: str) -> Document:
-    """Read a YAML document; its mistakes are in `diagnostics`, and no error is raised."""
+    """Read a YAML document; `diagnostics` holds its mistakes, and no error is raised."""
     document = Document(file)
     yaml = YAML(typ="safe", pure=True)
     yaml.max_depth = MAX_DEPTH + 1
@@ -105,7 +105,7 @@ def read(text: str, file: str) -> Document:
     except RecursionError:
         document.complain(Position(1, 1), "the brackets of this file are nested too deep")
     except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
-        # Errors inside the library, such as chr(0x110000) of an escape.
+        # These are errors inside the library, such as chr(0x110000) of an escape.
         mark = yaml.reader.get_mark()
         document.complain(_position(mark), f"not YAML: {_one_line(str(error))}")
     _refuse_yaml_1_1(document, text)

@@ -1,1 +1,1 @@
-"""Declare every kind of finding once, with its code, its numbers and its words."""
+"""Declare every kind of finding once, with its code, its numbers and its sentence."""

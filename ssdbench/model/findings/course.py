@@ -10,7 +10,7 @@ GO_ON = (
 
 
 class CutShort(FindingKind):
-    """A stage ended before all its repeats (or other units) were done."""
+    """A stage ended before all its repeats (or other units of its work) were done."""
 
     code = Code.CUT_SHORT
     remedy = GO_ON
@@ -40,7 +40,7 @@ class RunCutShort(FindingKind):
 
 
 class PlannedAgain(FindingKind):
-    """After the warm-up, the profile was cut to `given` again, by the measured rates."""
+    """After the warm-up, the profile was cut again to the limit `given`, with measured rates."""
 
     code = Code.PLANNED_AGAIN
     severities = (Severity.NOTES,)
@@ -54,10 +54,12 @@ class PlannedAgain(FindingKind):
 
 
 class Resumed(FindingKind):
-    """The run was interrupted and continued later. The finding is made before anything is repeated.
+    """The run was interrupted and continued later.
 
-    `reason` says whether the drive still holds the data that the run wrote. `repeated` has the
-    titles of stages whose stored results no longer count.
+    The finding is made before any stage is repeated.
+
+    `reason` says whether the drive still holds the data that the run wrote. `repeated` holds titles
+    of stages whose results no longer count.
     """
 
     code = Code.RESUMED
@@ -78,7 +80,7 @@ class Resumed(FindingKind):
 
 
 class MeasuredAgain(FindingKind):
-    """Finished repeats (or other units) no longer count: the drive lost the state they need."""
+    """Finished repeats (or other units) no longer count, as the drive has lost that state."""
 
     code = Code.RESUMED
     severities = (Severity.NOTES,)
@@ -94,7 +96,7 @@ class MeasuredAgain(FindingKind):
 
 
 class NotApplicable(FindingKind):
-    """The drive cannot do a point or a test, such as 512 B requests with blocks of 4 KiB."""
+    """The drive cannot do a point or a test, such as 512 B requests on 4 KiB blocks."""
 
     code = Code.NOT_APPLICABLE
     severities = (Severity.NOTES,)

@@ -8,7 +8,7 @@ COOL = "Cool the drive as it will be cooled in use, or accept the lower rate as 
 
 
 class IoErrors(FindingKind):
-    """Requests ended with an error. `during` names a phase, such as "the fill"."""
+    """Requests ended with an error. `during` names the phase of the run, such as "the fill"."""
 
     code = Code.IO_ERRORS
     remedy = FAULTY
@@ -127,7 +127,7 @@ class PowerGap(FindingKind):
 
 
 class SlowRequests(FindingKind):
-    """The drive's latency monitor says which slow requests of a repeat were slow in the drive."""
+    """The drive's latency monitor shows which slow requests of a repeat were slow in the drive."""
 
     code = Code.SLOW_IN_HOST
     severities = (Severity.NOTES, Severity.WARNS)
@@ -286,7 +286,7 @@ class BoundaryHiddenByBuffer(FindingKind):
 
 
 class NoBoundary(FindingKind):
-    """No period was found in the latencies; the finding says which periods would be found."""
+    """No period was found in the latencies; the finding says which blocks would have been found."""
 
     code = Code.NO_BOUNDARY
     severities = (Severity.NOTES,)

@@ -5,7 +5,7 @@ from ssdbench.units import counted, format_count, format_ns, format_size
 
 
 class HostDisturbed(FindingKind):
-    """Other work disturbed the host during a measurement. A value of None is not known."""
+    """Other work disturbed the host during a measurement. A field is None if not known."""
 
     code = Code.DISTURBED
     severities = (Severity.INVALIDATES, Severity.WARNS)
@@ -163,7 +163,7 @@ class SettingsLeft(FindingKind):
 
 
 class BlockNotSet(FindingKind):
-    """The block was not set in the scheduler, because it was not found for sure."""
+    """The block size was not set in the scheduler, because the found block size is not certain."""
 
     code = Code.NOT_APPLICABLE
     severities = (Severity.NOTES,)

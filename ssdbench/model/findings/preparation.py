@@ -40,7 +40,7 @@ class FilledWithZeros(FindingKind):
 
 
 class FillNotCounted(FindingKind):
-    """The counters show fewer bytes than the fill planned."""
+    """The counters show fewer written bytes than the fill planned to write."""
 
     code = Code.FILL_UNPROVEN
     remedy = "Check the drive and its cabling; the kernel log may name the reason."
@@ -190,7 +190,7 @@ class NotPurged(FindingKind):
 
 
 class WriteCacheOfForm(FindingKind):
-    """The write cache is not as the test's form requires (enterprise: off, client: on)."""
+    """The write cache is not in the state that the PTS form needs (enterprise: off, client: on)."""
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.WARNS,)

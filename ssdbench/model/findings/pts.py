@@ -1,4 +1,4 @@
-"""Define findings about SNIA PTS tests: the result breaks the standard, or has no bound."""
+"""Define findings about SNIA PTS tests: a result that breaks the standard, or has no bound."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import listed
@@ -17,7 +17,7 @@ class PtsScaled(FindingKind):
 
 
 class PtsAverages(FindingKind):
-    """The result has averages without a bound; the rule is optimistic, or no rule was used."""
+    """The result is an average without a lower bound; its steady-state rule proves too little."""
 
     code = Code.QUICK_RULE
     remedy = (
@@ -37,7 +37,7 @@ class PtsAverages(FindingKind):
 
 
 class PtsNotSteady(FindingKind):
-    """The rule of five rounds did not hold."""
+    """The PTS rule of five rounds did not show steady state."""
 
     code = Code.NOT_STEADY
     remedy = "See the convergence plots; the standard lets you go on or stop."
@@ -92,7 +92,7 @@ class PausesBusy(FindingKind):
 
 
 class PtsQueueFull(FindingKind):
-    """Requests of a phase waited for a free slot of the drive's queue."""
+    """Requests of a phase had to wait for a free slot of the drive's queue."""
 
     code = Code.QUEUE_FULL
     severities = (Severity.NOTES,)

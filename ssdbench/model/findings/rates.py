@@ -5,7 +5,7 @@ from ssdbench.units import counted, format_count, format_duration, format_figure
 
 
 class WaitedUnseen(FindingKind):
-    """Requests of a fixed rate were sent late; their wait was added to the latencies of fio."""
+    """Requests at a fixed rate were sent late; their wait was added to fio's latencies."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
@@ -30,7 +30,7 @@ class WaitedUnseen(FindingKind):
 
 
 class LoweredRate(FindingKind):
-    """The rate that the searches found did not last, and a lower rate did."""
+    """The rate that the searches found did not last, but a lower rate lasted."""
 
     code = Code.NOT_SUSTAINED
     severities = (Severity.NOTES,)
@@ -47,7 +47,7 @@ class LoweredRate(FindingKind):
 
 
 class SentLate(FindingKind):
-    """A latency is much longer when it counts from when requests were due, not from when sent."""
+    """A latency from when requests were due is much longer than the latency from when sent."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)
@@ -174,7 +174,7 @@ class WaitsRise(FindingKind):
 
 
 class ChangedElsewhere(FindingKind):
-    """The drive changed its rate in other stages, which one load may be too short to show."""
+    """The drive changed its rate in other stages, which a short measurement may not show."""
 
     code = Code.CHANGED
     remedy = (
@@ -213,7 +213,7 @@ class WindowTooShort(FindingKind):
 
 
 class StallsTooFew(FindingKind):
-    """A window at a rate holds too few of the stalls from which the rate is judged."""
+    """A window at a rate holds too few stalls to judge the rate."""
 
     code = Code.FEW_SAMPLES
     remedy = "Set a longer `window`."
@@ -233,7 +233,7 @@ class StallsTooFew(FindingKind):
 
 
 class AboveCompletions(FindingKind):
-    """A rate seemed to hold, but the drive completes less even when requests are always waiting."""
+    """A rate seemed to hold, but the drive completes fewer even if requests are always waiting."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
@@ -371,7 +371,7 @@ class TraceLacksEvents(FindingKind):
 
 
 class TraceTimesDoubtful(FindingKind):
-    """The times of the trace may not be those of the traced requests."""
+    """The times in the trace may differ from the times of the traced requests."""
 
     code = Code.UNDELIVERED
     severities = (Severity.WARNS,)

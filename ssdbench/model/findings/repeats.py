@@ -1,4 +1,4 @@
-"""Define findings about repeats: whether they agree, and whether they are enough."""
+"""Define findings about repeats: whether they agree, and whether there are enough."""
 
 import math
 from typing import ClassVar
@@ -186,7 +186,7 @@ class RhythmTooLong(FindingKind):
 
 
 class LevelVaries(FindingKind):
-    """The rate moves between two levels, and the lower one is not the same each time."""
+    """The rate moves between two levels, and the lower level differs from time to time."""
 
     code = Code.CV_TOO_HIGH
     remedy = "Set longer windows, so that the bound of the lower level is computed from more data."
@@ -223,7 +223,7 @@ class PointOnTwoLevels(FindingKind):
 
 
 class RateChanged(FindingKind):
-    """The same workload ran at another rate later in the run."""
+    """The same workload ran at another rate later in the run than before."""
 
     code = Code.CHANGED
     remedy = (
@@ -249,7 +249,7 @@ class RateChanged(FindingKind):
 
 
 class StoppedInWarmUp(FindingKind):
-    """The drive nearly stopped in the warm-up, and only there; this sets the bound of a point."""
+    """The drive nearly stopped, but only in the warm-up; this sets the bound of a point."""
 
     code = Code.CHANGED
     severities = (Severity.WARNS,)
@@ -325,7 +325,7 @@ class TwoModes(FindingKind):
 
 
 class FewSamples(FindingKind):
-    """Too few I/Os are beyond some percentiles."""
+    """Too few I/Os are slower than some percentiles, so these are indicative or left out."""
 
     code = Code.FEW_SAMPLES
     severities = (Severity.NOTES,)
@@ -349,7 +349,7 @@ class FewSamples(FindingKind):
 
 
 class ExtraRepeats(FindingKind):
-    """There are more repeats than planned, as the profile allows."""
+    """There are more repeats than planned, because the profile allows extra repeats."""
 
     code = Code.EXTRA_REPEATS
     severities = (Severity.NOTES,)
@@ -387,7 +387,7 @@ class WideInterval(FindingKind):
 
 
 class QueueNotFull(FindingKind):
-    """Rate times latency is not the queue depth of the workload (Little's law, 1961)."""
+    """Rate times latency differs from the queue depth of the workload (Little's law, 1961)."""
 
     code = Code.LITTLE_MISMATCH
     remedy = (

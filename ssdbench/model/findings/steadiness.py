@@ -1,4 +1,4 @@
-"""Define findings about steady state: whether the drive was steady when measured, by which rule."""
+"""Define findings about steady state: whether a drive was steady when measured, by which rule."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ SLOWER = "the sustained rate is not higher than this"
 
 @dataclass(frozen=True)
 class Spent:
-    """The limit of time or bytes at which a warm-up was given up.
+    """Hold the limit of time or bytes at which a warm-up was given up.
 
     At most one of the two limits is set.
     """
@@ -21,7 +21,7 @@ class Spent:
     unit_bytes: int = 0  # mapping unit whose overwrites count as fills; 0: bytes count
 
     def clause(self) -> str:
-        """Return the limit as the end of a sentence; empty without a limit."""
+        """Return the limit as the end of a sentence; "" without a limit."""
         if self.max_fills is not None:
             noun = fills_noun(self.unit_bytes)
             return f"; the warm-up ended at its limit of {self.max_fills:g} {noun}"
@@ -58,7 +58,7 @@ class NotSteady(FindingKind):
 
 
 class NotJudged(FindingKind):
-    """The warm-up ended before its rule had a window to judge."""
+    """The warm-up ended before its rule had enough data to judge."""
 
     code = Code.NOT_STEADY
     remedy = "Allow more time (raise the limits of `steady`, or --max-time)."
@@ -99,7 +99,7 @@ class SettleNotSteady(FindingKind):
 
 
 class SettleNotJudged(FindingKind):
-    """The settle phase before a repeat ended before it could be judged."""
+    """The settle phase before a repeat ended before its rule could judge it."""
 
     code = Code.NOT_STEADY_POINT
     remedy = "Allow a longer settle phase (raise the limits of `settle`, or --max-time)."
@@ -168,7 +168,7 @@ class HastyRule(FindingKind):
 
 
 def newer_half(phase: str, mean: float, words: Callable[[float], str]) -> str:
-    """Return a clause about the mean rate of the newer half of a phase; 0 means no rate."""
+    """Return a clause with the mean rate of the newer half of a phase; a mean of 0 is no rate."""
     if not mean:
         return "no rate was seen"
     return f"the newer half of the {phase} averaged {words(mean)}, and {SLOWER}"

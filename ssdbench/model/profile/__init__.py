@@ -2,8 +2,8 @@
 
 Every setting has a default, and every default is pessimistic: a full drive, incompressible data,
 small random writes, no TRIM, and an unchanged host. Consent to destroy data is never part of a
-profile. `ssdbench.model.loading` reads a profile from text; a new kind of stage is added in
-`ssdbench.model.profile.spec`.
+profile. `ssdbench.model.loading` reads a profile from text; `ssdbench.model.profile.spec` says how
+to add a new kind of stage.
 """
 
 from collections.abc import Iterator
@@ -224,7 +224,7 @@ class Host(ProfileModel):
         return self
 
     def changes(self) -> dict[str, str]:
-        """Return the settings that the run changes, by name."""
+        """Return the host settings that the run changes, by name."""
         values = {**self.model_dump(mode="json", exclude={*QUEUE_SETTINGS}), **self.queue()}
         words = {
             name: ", ".join(map(str, value)) if isinstance(value, list) else value
@@ -233,7 +233,7 @@ class Host(ProfileModel):
         return {name: value for name, value in words.items() if value not in (KEEP, "")}
 
     def queue(self) -> dict[str, str]:
-        """Return all settings of the drive's queue by name, including `keep`."""
+        """Return all settings of the drive's queue by name, including those on `keep`."""
         return {name: getattr(self, name) for name in QUEUE_SETTINGS}
 
 
@@ -300,9 +300,9 @@ class Rated(ProfileModel):
     """Rated endurance (TBW) in decimal units: `7008TB`."""
 
     def over(self, others: "Rated") -> "Rated":
-        """Return these figures; those that are not set are taken from `others`.
+        """Return these figures; a figure that is not set is taken from `others`.
 
-        Raises pydantic's ValidationError if they contradict each other.
+        Raises pydantic's ValidationError if the figures contradict each other.
         """
         own, kept = (one.model_dump(mode="json", exclude_none=True) for one in (self, others))
         return Rated.model_validate({**kept, **own})
@@ -313,7 +313,7 @@ class Rated(ProfileModel):
         return self
 
     def _too_many_writes(self) -> Iterator[Mistake]:
-        """Refuse random writes that move more bytes than sequential writes do."""
+        """Yield a mistake if random writes would move more bytes than sequential writes."""
         iops, in_order = self.random_write_iops, self.sequential_write_bytes_per_s
         if iops and in_order and iops * 4 * KIB > RANDOM_OVER_SEQUENTIAL * in_order:
             yield (
@@ -394,22 +394,22 @@ class Profile(ProfileModel):
 
     @property
     def needs_fill(self) -> bool:
-        """Tell whether any stage needs a filled drive."""
+        """Tell whether any stage or `accept` target needs a filled drive."""
         return self._loaded or any(KINDS[m.stage.kind].needs_fill for m in self.measure)
 
     @property
     def needs_warm_up(self) -> bool:
-        """Tell whether any stage needs the drive in steady state."""
+        """Tell whether any stage or `accept` target needs the drive in steady state."""
         return self._loaded or any(KINDS[m.stage.kind].needs_warm_up for m in self.measure)
 
     @property
     def _loaded(self) -> bool:
-        """Tell whether a target of `accept` names a load, which is then measured."""
+        """Tell whether an `accept` target names a load; a stage then measures this load."""
         return any(target.at is not None for target in self.accept)
 
     @model_validator(mode="after")
     def _measures_what_is_asked(self) -> Self:
-        """Without `measure`, measure what the question of the plan needs."""
+        """If the profile has no `measure`, measure what the question of the plan needs."""
         if self.plan.decides_measuring and "measure" not in self.model_fields_set:
             asked = self.plan.with_workload()
             object.__setattr__(self, "plan", asked)
@@ -445,12 +445,12 @@ class Profile(ProfileModel):
             yield ("unit",), f"a mapping unit of {size} is no power of two from 4 KiB to 64 KiB"
 
     def _idle_fills(self) -> Iterator[Mistake]:
-        """Refuse fills that no stage needs: standard tests purge and fill the drive themselves."""
+        """Yield a mistake for fills that no stage needs: standard tests fill the drive."""
         if not self.needs_fill and self.precondition and "precondition" in self.model_fields_set:
             yield ("precondition",), "standard tests fill the drive themselves; leave it out"
 
     def _unwritten_reads(self) -> Iterator[Mistake]:
-        """Refuse reads without a fill: reads use only data that this run wrote."""
+        """Yield mistakes for reads without a fill: reads may only use data that this run wrote."""
         if self.precondition:
             return
         for index, measure in enumerate(self.measure):

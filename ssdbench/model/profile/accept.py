@@ -32,7 +32,7 @@ WHOLE_PERCENT = 100
 
 
 def direction_of(name: str) -> tuple[str, str]:
-    """Split the name of a limit such as `read p99` into direction and percentile."""
+    """Split the name of a limit, such as `read p99`, into its direction and percentile."""
     direction, _, percentile = name.rpartition(" ")
     return direction, percentile
 
@@ -69,12 +69,12 @@ class Which(ProfileModel):
     """A replayed trace, by its name; only for `latency`."""
 
     def names(self, title: str) -> bool:
-        """Tell whether `job` is this job file or mix, or the file with this phase (`db.fio 2`)."""
+        """Tell whether `job` names this job file or mix, or the file of this phase (`db.fio 2`)."""
         name, _, phase = title.rpartition(" ")
         return title == self.job or (name == self.job and phase.isdigit())
 
     def label(self) -> str:
-        """Return the keys that were given, in words such as `block 4 KiB, read 0`."""
+        """Return the given keys in words, such as `block 4 KiB, read 0`."""
         size = None if self.block_bytes is None else format_size(self.block_bytes)
         named = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         parts = {**named, **({"block": size} if size else {})}
@@ -110,7 +110,7 @@ class Datasheet(ProfileModel):
     """Source of the figures: document, page, year."""
 
     def told(self) -> str:
-        """Return the conditions in one line."""
+        """Return the conditions of the data sheet's figures in one line."""
         queue = "" if self.iodepth is None else f"QD {self.iodepth}"
         queue += "" if self.numjobs is None else f" x {self.numjobs}"
         state = f"{self.state} drive" if self.state else ""
@@ -212,7 +212,7 @@ class Target(ProfileModel):
 
 
 class Accepted(Model):
-    """The outcome of one number of one target."""
+    """Store the outcome of one number of one `accept` target."""
 
     target: str  # name of the target, else its workload
     metric: str  # iops | throughput_bytes_per_s | worst_second_iops | lat_p99.9_ns | …

@@ -1,7 +1,8 @@
-"""Define `plan`, the demand to plan for, and derive from it what a run measures.
+"""Define `plan`, the demand that drives must carry, and derive from it what a run measures.
 
-A plan in a planner's words is a question: how many drives carry 3,000 VMs of 40 IOPS each, with a
-p99 of reads of at most 10 ms? A profile without `measure` measures exactly what its question needs.
+A plan is a capacity planner's question: how many drives carry 3,000 VMs of 40 IOPS each, with a p99
+of reads of at most 10 ms? A profile without `measure` measures exactly what the question of its
+plan needs.
 """
 
 import math
@@ -124,7 +125,7 @@ class CapacityPlan(ProfileModel):
     @model_validator(mode="before")
     @classmethod
     def _limits_by_direction(cls, given: Any) -> Any:
-        """Accept `p99: {read: 10ms, write: 5ms}` as `p99_read` and `p99_write`."""
+        """Read `p99: {read: 10ms, write: 5ms}` as the two keys `p99_read` and `p99_write`."""
         if not isinstance(given, Mapping) or not isinstance(given.get("p99"), Mapping):
             return given
         limits = given["p99"]
@@ -138,10 +139,10 @@ class CapacityPlan(ProfileModel):
         return self._completed()
 
     def with_given(self, given: Mapping[str, Any]) -> Self:
-        """Return the plan with other values, by the names of its fields.
+        """Return the plan with other values for the fields that are named in `given`.
 
-        A demand or a limit of p99 replaces one that was given in another way. Raises ValueError for
-        values that do not go together.
+        A given demand or p99 limit replaces a demand or p99 limit that the plan states with other
+        keys. Raises ValueError for values that contradict each other.
         """
         update = dict(given)
         if "demand_iops" in given:
@@ -163,7 +164,7 @@ class CapacityPlan(ProfileModel):
         return changed._completed()
 
     def _completed(self) -> Self:
-        """Set the total and the reserve that plans read, however they were given."""
+        """Compute the total demand and the reserve of drives from the keys that the user gave."""
         if self.vms is not None and self.iops_each is not None:
             object.__setattr__(self, "demand_iops", self.vms * self.iops_each)
         if self.spares is not None:
@@ -213,26 +214,26 @@ class CapacityPlan(ProfileModel):
 
     @property
     def limits_s(self) -> dict[Direction, float]:
-        """Return the limit of p99 of each direction that has one: read, write."""
+        """Return the p99 limit of each direction (read, write) that has a limit."""
         own: dict[Direction, float | None] = {"read": self.p99_read_s, "write": self.p99_write_s}
         given = {way: [one for one in (self.p99_s, limit) if one] for way, limit in own.items()}
         return {way: min(limits) for way, limits in given.items() if limits}
 
     @property
     def decides_measuring(self) -> bool:
-        """Tell whether a profile without `measure` measures what this plan asks about."""
+        """Tell whether this plan decides what a profile without `measure` measures."""
         named = self.vms, self.read_percent, self.block_bytes, *self.limits_s
         return self.demand_iops is not None and any(one is not None for one in named)
 
     def with_workload(self) -> Self:
-        """Return the plan with a workload: writes of 4 KiB if it names no workload."""
+        """Return the plan with a workload; a plan without a workload gets writes of 4 KiB."""
         meant = _workload(self)
         return self.model_copy(
             update={"block_bytes": meant["block"], "read_percent": meant["read"]}
         )
 
     def asked(self) -> str:
-        """Return the question in words, with every default that it uses."""
+        """Return the question in words, including every default value that it uses."""
         total = f"{format_count(self.demand_iops or 0.0)} IOPS"
         if self.vms is not None:
             total = f"{self.vms:,} VMs x {format_count(self.iops_each or 0.0)} IOPS = {total}"
@@ -272,11 +273,11 @@ def _misstated(limits: Mapping[Any, Any], given: Mapping[str, Any]) -> Iterator[
 
 
 def measured_for(plan: CapacityPlan) -> tuple[Measure, ...]:
-    """Return the stages that answer the question of a plan: points of its workload.
+    """Return the stages that answer the question of a plan: points of the plan's workload.
 
-    With a limit of p99 the points have two queue depths, because the plan uses the deepest queue
-    that keeps the limit; with `outstanding`, they have that depth. `targets_for` adds p99 at the
-    load of one drive.
+    With a p99 limit the points have two queue depths, because the plan uses the deepest queue that
+    keeps the limit; with `outstanding`, the points have that depth. `targets_for` adds the
+    measurement of p99 at the load of one drive.
     """
     depths = DEPTHS if plan.limits_s else DEPTHS[-1:]
     if plan.outstanding is not None:
@@ -286,7 +287,7 @@ def measured_for(plan: CapacityPlan) -> tuple[Measure, ...]:
 
 
 def search_limits(plan: CapacityPlan) -> dict[Direction | None, float]:
-    """Return the limits of p99 to search for, each with its direction; None for both together."""
+    """Return the p99 limits to search for, by direction; None stands for both directions."""
     limits = plan.limits_s
     if plan.read_percent in (0, WHOLE_PERCENT):
         own: Direction = "write" if plan.read_percent == 0 else "read"
@@ -297,7 +298,7 @@ def search_limits(plan: CapacityPlan) -> dict[Direction | None, float]:
 
 
 def targets_for(plan: CapacityPlan) -> tuple[Target, ...]:
-    """Return the target of a question: its limits of p99 at the load of one drive of the plan."""
+    """Return the `accept` target of a plan: its p99 limits at the planned load of one drive."""
     latency = {
         f"{way} p99" if way else "p99": _text(limit_s)
         for way, limit_s in search_limits(plan).items()
@@ -310,9 +311,9 @@ def targets_for(plan: CapacityPlan) -> tuple[Target, ...]:
 
 
 def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str, ...]:
-    """Say what stages lack to answer the question of a plan; empty if nothing is missing.
+    """Return sentences on what the stages lack to answer a plan's question; empty if nothing.
 
-    `stages` includes the loads that follow from targets of `accept`.
+    `stages` must include the load stages that follow from `accept` targets.
     """
     if plan.demand_iops is None:
         return ()
@@ -330,7 +331,7 @@ def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str
 
 
 def no_point(plan: CapacityPlan) -> str:
-    """Say that no point measures the workload of a plan, and which stage would measure it."""
+    """Return a sentence that no point measures the plan's workload, and which stage would do so."""
     return (
         f"no point measures {_words(plan)} at random over the whole drive, and ssdbench does "
         f"not compute it from other sizes or mixes: add `{sweep_for(plan)}`"
@@ -344,7 +345,7 @@ def sweep_for(plan: CapacityPlan) -> str:
 
 
 def _has_points(stage: MeasuredStage, plan: CapacityPlan) -> bool:
-    """Tell whether a stage measures the workload of a plan, at random over the whole drive."""
+    """Tell whether a stage measures the plan's workload, at random over the whole drive."""
     kind = plan.block_bytes is None and plan.read_percent is None
     if isinstance(stage, FioJobs | Mix):
         return kind
@@ -368,7 +369,7 @@ def _has_points(stage: MeasuredStage, plan: CapacityPlan) -> bool:
 
 
 def _offers(stage: Offered, plan: CapacityPlan) -> bool:
-    """Tell whether a stage offers the random requests of a plan."""
+    """Tell whether a stage offers random requests with the plan's block size and read share."""
     return (
         stage.pattern is AccessOrder.RANDOM
         and plan.block_bytes in (None, stage.block_bytes)
@@ -377,7 +378,7 @@ def _offers(stage: Offered, plan: CapacityPlan) -> bool:
 
 
 def _searches(stage: MeasuredStage, plan: CapacityPlan, way: str | None, limit_s: float) -> bool:
-    """Tell whether a stage searches for the highest rate within this limit."""
+    """Tell whether a stage searches for the highest rate that keeps this p99 limit."""
     return (
         isinstance(stage, RateSweep)
         and stage.percentile == "p99"
@@ -404,7 +405,7 @@ def _size(size_bytes: int) -> str:
 
 
 def _text(seconds: float) -> str:
-    """Return a duration as a profile has it."""
+    """Return a duration as text that a profile can have, such as `10000000ns`."""
     return f"{seconds * NS_PER_S:.0f}ns"
 
 

@@ -1,4 +1,4 @@
-"""Define `rate`, the highest offered rate within a limit of latency, and `load`, a fixed rate."""
+"""Define `rate`, the search for the highest rate within a latency limit, and `load`, one rate."""
 
 from typing import ClassVar, Literal, Self
 
@@ -39,9 +39,10 @@ class OfferedLoad(ProfileModel):
         return self
 
     def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
-        """Return all requests per second, including reads; 0 for drive writes with reads only.
+        """Return all requests per second, including reads; 0 if this cannot be known.
 
-        The result is also 0 if the load is `planned`, because only a run knows such a load.
+        The result is 0 if the load is drive writes but only reads are sent, or if it is `planned`,
+        as only a run knows such a load.
         """
         if self.drive_writes_per_day is None:
             return self.iops or 0.0
@@ -49,7 +50,7 @@ class OfferedLoad(ProfileModel):
         return self.drive_writes_per_day * size_bytes / DAY_S / written if written else 0.0
 
     def same_load(self, other: "OfferedLoad | None") -> bool:
-        """Tell whether this load equals another load."""
+        """Tell whether this load and the load `other` are equal."""
         return other is not None and (self.iops, self.drive_writes_per_day, self.planned) == (
             other.iops,
             other.drive_writes_per_day,

@@ -85,7 +85,7 @@ MOST_POINTS = 10_000  # of one stage: more would take months
 
 
 def _empty(body: object) -> object:
-    """Accept `- sweep:` with nothing below it as the defaults."""
+    """Read a key without a value, such as `- sweep:`, as a stage with default values."""
     return {} if body is None else body
 
 
@@ -145,11 +145,11 @@ class Measure(ProfileModel):
 
     @property
     def key(self) -> str:
-        """Return the key in the profile: sweep, span, blocksize."""
+        """Return the key of this stage in the profile, such as `sweep` or `span`."""
         return next(name for name in type(self).model_fields if name in self.model_fields_set)
 
     @property
     def stage(self) -> MeasuredStage:
-        """Return the stage below the key."""
+        """Return the stage that stands below the key."""
         found: MeasuredStage = getattr(self, self.key)
         return found

@@ -28,17 +28,17 @@ class PtsTest(StrEnum):
 
     @property
     def full_name(self) -> str:
-        """Return the name of the test in reports."""
+        """Return the full name of the test for reports."""
         return _FULL_NAMES.get(self, self.value)
 
     @property
     def in_rounds(self) -> bool:
-        """Tell whether the test consists of rounds, not of phases over time."""
+        """Tell whether the test consists of rounds; other tests consist of phases over time."""
         return self not in (PtsTest.SATURATION, PtsTest.IDLE, PtsTest.CROSSED)
 
     @property
     def over_demand(self) -> bool:
-        """Tell whether the cells of the test are numbers of threads by queue depths."""
+        """Tell whether each cell of the test is a number of threads with a queue depth."""
         return self in (PtsTest.COMPOSITE, PtsTest.DEMAND)
 
 

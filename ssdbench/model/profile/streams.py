@@ -102,7 +102,7 @@ class MixStream(ProfileModel):
 
     @property
     def sizes(self) -> dict[int, int]:
-        """Return each size in bytes with its share in percent."""
+        """Return each block size in bytes, with its share in percent."""
         return {parse_size(size): share for size, share in self.blocks.items()} or {
             self.block_bytes: WHOLE_PERCENT
         }
@@ -199,18 +199,18 @@ class Mix(Extendable):
 
     @property
     def called(self) -> str:
-        """Return the name that reports show."""
+        """Return the name of this mix in reports."""
         return self.name
 
     @property
     def paced(self) -> bool:
-        """Tell whether reads or writes have a rate or pauses; then there is no bound for plans."""
+        """Tell whether reads or writes have a rate or pauses; such a mix has no bound for plans."""
         moving = (stream for stream in self.streams if stream.trim_percent < WHOLE_PERCENT)
         return any(stream.rated or stream.think_s for stream in moving)
 
     @property
     def reads(self) -> bool:
-        """Tell whether any stream reads."""
+        """Tell whether any stream of the mix reads."""
         return any(stream.read_percent for stream in self.streams)
 
 
@@ -218,7 +218,7 @@ MOST_NAME = 40  # characters of a job's name
 
 
 def title(path: str) -> str:
-    """Return the name of a job file in reports and in `accept`."""
+    """Return the name of a job file as reports and `accept` use it."""
     return plain(path.rsplit("/", 1)[-1], MOST_NAME)
 
 
@@ -232,7 +232,7 @@ class JobFile(ProfileModel):
 
 
 def job_text(body: object) -> object:
-    """Accept `- fio: jobs/db.fio` as `file`, and lines below `- fio: |` as `job`."""
+    """Read `- fio: jobs/db.fio` as the key `file`, and several lines below `fio` as `job`."""
     if body is None:
         return {}
     if isinstance(body, dict) and body.keys() == {"name", "text"}:  # as a stored profile has it
@@ -264,12 +264,12 @@ class FioJobs(Extendable):
 
     @property
     def called(self) -> str:
-        """Return the name that reports show."""
+        """Return the name of this job file in reports."""
         return title(self.file if isinstance(self.file, str) else self.source.name)
 
     @property
     def source(self) -> JobFile:
-        """Return name and text of the job file. Raises ValueError for a file that was not read."""
+        """Return name and text of the job file. Raises ValueError if the file was not read yet."""
         if isinstance(self.file, JobFile):
             return self.file
         if self.job is None:

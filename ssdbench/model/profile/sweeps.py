@@ -1,6 +1,6 @@
 """Define `sweep`, `span` and `processes`, and the settings that all stages with repeats share.
 
-Writers that pause follow Dunn 2009, figures 11 to 13.
+The writers that pause repeat the experiments of Dunn 2009, figures 11 to 13.
 """
 
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ class AccessOrder(StrEnum):
 
     @property
     def pattern(self) -> Pattern:
-        """Return the pattern of a workload with this order."""
+        """Return the workload pattern with this order of offsets."""
         return Pattern(self.value)
 
 
@@ -132,7 +132,7 @@ class Requests(ProfileModel):
 
     @property
     def reads(self) -> bool:
-        """Tell whether the workload reads."""
+        """Tell whether the workload has reads."""
         return self.read_percent > 0
 
 
@@ -181,7 +181,7 @@ class Sweep(Extendable):
 
     @property
     def reads(self) -> bool:
-        """Tell whether any point reads."""
+        """Tell whether any point of the sweep has reads."""
         return any(self.read_percent)
 
 
