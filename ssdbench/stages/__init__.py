@@ -1,1 +1,1 @@
-"""Measure a drive, with one module per step of a run."""
+"""Measure a drive: each module has one kind of stage, that is, one step of a run."""

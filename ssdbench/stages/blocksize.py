@@ -1,10 +1,11 @@
-"""Find how large and aligned to write to a drive: its block, or else its mapping unit and stripe.
+"""Find the best size and alignment of writes: the drive's block, or else mapping unit and stripe.
 
-Two regions of the drive are filled. Then ssdbench writes 4 KiB at one stride after another, one
-write at a time; large strides follow only if no block up to 8 MiB was found. Cost: a fill of 1 GiB
-and 0.97 GiB of writes; with the large strides 4 GiB and 1.2 GiB. If a write buffer hides the block,
-two more ways of writing follow (`ssdbench.stages.strides`), which cost as much each. If no way
-shows a block, two probes follow, with a full buffer: the stripe and the mapping unit.
+First, two regions of the drive are filled. Then ssdbench sends writes of 4 KiB at one stride
+(distance between two writes) after another, one write at a time. Large strides follow only if no
+block up to 8 MiB was found. Cost: a fill of 1 GiB and 0.97 GiB of writes; with the large strides, a
+fill of 4 GiB and 1.2 GiB of writes. If a write buffer hides the block, ssdbench sends the writes in
+two more ways (`ssdbench.stages.strides`), and each costs as much again. If no way shows a block,
+two probes search for the stripe and the mapping unit; they keep the write buffer full.
 
 Source: Dunn 2009, chapter III. The judge is `ssdbench.stats.inside.blockjudge`.
 """
@@ -53,16 +54,17 @@ from ssdbench.stats.inside.writesizes import BLOCK, of_probe, one_answer, write_
 from ssdbench.units import KIB, format_capacity, format_size
 
 TRACE = "trace.npz"
-# Ways that are tried if the drive answers from its buffer.
+# Ways of sending requests that are tried if the drive answers from its write buffer.
 FURTHER_WAYS = (StrideWay.READS_BETWEEN, StrideWay.SATURATED)
-# In this order: the stripe needs data in order. Both keep the buffer full.
+# The stripe comes first, because its probe needs data written in order. Both probes keep the write
+# buffer full.
 PROBES_WITHOUT_BLOCK: tuple[Probe, ...] = (StripeWidth(), RemapUnit())
 STEP_S = 5
 
 
 @dataclass(frozen=True, slots=True)
 class StrideStart:
-    """Describe one run of the generator, which fills the regions or sends strided requests."""
+    """Describe one run of the generator: it fills the regions or sends requests at strides."""
 
     round: int  # from 1; round 2 has the large strides
     plans: tuple[StridePlan, ...]
@@ -70,12 +72,12 @@ class StrideStart:
 
     @property
     def passes(self) -> list[Pass]:
-        """Return the passes of all plans in order."""
+        """Return the passes of all stride plans, in the order of the plans."""
         return [one for plan in self.plans for one in plan.passes]
 
 
 class StrideRecord(UnitRecord):
-    """Record one run of the generator, and name the file with its latencies; or one probe."""
+    """Record one run of the generator and the path of its latencies, or record one probe."""
 
     round: int = 0
     way: str = ""
@@ -87,7 +89,7 @@ class StrideRecord(UnitRecord):
 
 @dataclass(frozen=True)
 class BlockSize(PlainStage):
-    """Search for the block size, at the given strides or at the usual ones."""
+    """Search for the drive's block size, at the strides of the profile or at the usual strides."""
 
     name: str
     block_bytes: int = 4 * KIB
@@ -109,7 +111,7 @@ class BlockSize(PlainStage):
         return not self.read_only
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan one round of strides, or all rounds in all ways of writing. Raises UsageError."""
+        """Plan from one round of strides to all rounds in all ways. Raises UsageError."""
         rounds = self.rounds(target, seed=1)
         ways = (StrideWay.ONLY_READS,) if self.read_only else (StrideWay.WRITES, *FURTHER_WAYS)
         least = _spent(rounds[:1], ways[:1])
@@ -118,7 +120,7 @@ class BlockSize(PlainStage):
         probed = sum(probe.writes(target.size_bytes) for probe in self._probes(target))
         seconds = (
             least.ios * 20e-6 + least.filled / fast,
-            # The further ways are only for drives that answer quickly.
+            # Only drives that answer quickly are measured in the further ways.
             _spent(rounds, ways[:1]).ios * 1e-3 + (most.filled + probed) / slow,
         )
         return StagePlan.of(
@@ -138,7 +140,7 @@ class BlockSize(PlainStage):
         )
 
     def rounds(self, target: TargetInfo, *, seed: int) -> list[list[StridePlan]]:
-        """Return the plans of each round: the usual strides, then the large ones."""
+        """Return the stride plans of each round; round 2 has the large strides."""
         if self.block_bytes % target.logical_block_bytes:
             raise UsageError(
                 f"a write of {format_size(self.block_bytes)} is not a multiple of the logical "
@@ -170,7 +172,7 @@ class BlockSize(PlainStage):
     def units(
         self, context: Context, done: Sequence[StrideRecord]
     ) -> Iterator[Unit[StrideStart | Probe]]:
-        """Yield runs of the generator until a block is found; without a block, the probes."""
+        """Yield runs of the generator until a block is found; if no run finds one, yield probes."""
         for number, plans in enumerate(self._rounds(context), start=1):
             if self.read_only:
                 yield self._unit(StrideStart(number, plans, StrideWay.ONLY_READS))
@@ -188,7 +190,7 @@ class BlockSize(PlainStage):
             yield Unit(probe.name, probe, probe.title)
 
     def measure(self, context: Context, unit: Unit[StrideStart | Probe]) -> StrideRecord:
-        """Measure one run of the generator or one probe, with its time and the bytes written."""
+        """Measure one generator run or one probe, and record its time and written bytes."""
         meter, work = context.meter, unit.work
         seconds, written = meter.seconds, meter.bytes_written
         if isinstance(work, StrideStart):
@@ -202,7 +204,7 @@ class BlockSize(PlainStage):
         return record.model_copy(update=spent)
 
     def _strided(self, context: Context, start: StrideStart, doing: str) -> StrideRecord:
-        """Run one run of the generator; after an error, the requests up to then are kept."""
+        """Start the generator once and store its requests, also those before an error."""
         jobs = self._jobs(context, start)
         planned = sum(stride_job.total_bytes or 0 for stride_job in jobs)
         trace = Trace()
@@ -227,7 +229,7 @@ class BlockSize(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[StrideRecord], ended: Ended[StrideRecord]
     ) -> Concluded[BlockSizeFound]:
-        """Return block size and buffer, with the figures of Dunn's chapter III."""
+        """Return the block size and the write buffer, with the figures of Dunn's chapter III."""
         records = [*done, *([ended.partial] if ended.partial is not None else [])]
         asked = self._asked(context, records)
         said = blockverdict.answer(
@@ -235,13 +237,13 @@ class BlockSize(PlainStage):
         )
         found = said.found.model_copy(update={"figures": self._figures(context, asked, said)})
         if not ended.complete and found.block_bytes is None and said.way is not None:
-            # Only a part of the strides was measured, so a block may have been missed.
+            # Not all strides were measured, so a block may have been missed.
             found = found.model_copy(update={"answer": f"{found.answer} in what was measured"})
         found = one_answer(found, _parts(found, records), context.target)
         return Concluded(found, (*said.findings, *own_findings(done, ended)))
 
     def _probes(self, target: TargetInfo) -> tuple[Probe, ...]:
-        """Return the probes for a drive without a block; other targets have no mapping unit."""
+        """Return the probes for when no block is found; none for targets without mapping unit."""
         return () if self.read_only or target.kind not in REAL else PROBES_WITHOUT_BLOCK
 
     def _rounds(self, context: Context) -> list[tuple[StridePlan, ...]]:
@@ -253,7 +255,7 @@ class BlockSize(PlainStage):
         return Unit(f"{start.way.name.lower()}-{start.round}", start, f"Strides: {start.way}")
 
     def _jobs(self, context: Context, start: StrideStart) -> list[Job]:
-        """Return the jobs of one run of the generator, for the fill or for passes in one way."""
+        """Return the jobs of one generator run: fills of the regions, or passes in one way."""
         if start.way is None:
             largest = max(start.plans, key=lambda p: p.conditioning_bytes)
             return fills(
@@ -278,7 +280,7 @@ class BlockSize(PlainStage):
         return [*fills("full", regions, seed=start.round, most_bytes=BUFFER_BYTES), *jobs]
 
     def _asked(self, context: Context, done: Sequence[StrideRecord]) -> dict[StrideWay, WayVerdict]:
-        """Return the latencies and the verdict of each way of writing that was tried so far."""
+        """Return, for each way of sending requests tried so far, its latencies and verdict."""
         traces = [record for record in done if record.trace]
         key = tuple(record.trace for record in traces)
         if key not in self._judged:
@@ -337,9 +339,9 @@ class BlockSize(PlainStage):
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """Hold the bytes and I/Os that rounds of strides need."""
+    """Hold how many bytes and I/Os some rounds of strides need."""
 
-    strided: int  # bytes of strided requests, read and written
+    strided: int  # bytes that requests at strides read and write
     filled: int
     written: int
     read: int
@@ -362,7 +364,7 @@ def _spent(rounds: list[list[StridePlan]], ways: tuple[StrideWay, ...]) -> _Spen
 
 
 def _parts(found: BlockSizeFound, records: Sequence[StrideRecord]) -> dict[str, WriteSize]:
-    """Return the parts of the answer that were measured, with their time and bytes."""
+    """Return each part of the answer (block, stripe, mapping unit) with its time and bytes."""
     strided = [record for record in records if record.probe is None]
     block = write_size(
         BLOCK,
@@ -381,7 +383,7 @@ def _parts(found: BlockSizeFound, records: Sequence[StrideRecord]) -> dict[str, 
 
 
 def _found(asked: Mapping[StrideWay, WayVerdict]) -> bool:
-    """Tell whether one of the ways of writing shows a block."""
+    """Tell whether the verdict of any way of sending requests has a block size."""
     return any(one.found for one in asked.values())
 
 

@@ -21,16 +21,16 @@ from ssdbench.stats.inside.writebuffer import Held, held, lag, shifted
 from ssdbench.stats.inside.writecount import CountPeriod, count_period
 from ssdbench.units import format_size
 
-ABSORBED_NS = 60_000  # NAND takes longer to program, so a faster answer came from a buffer
-WAITS = 2.0  # times ABSORBED_NS: parallel writes that take longer had to wait for flash
-QUEUED = 1.5  # times the latency of as many single writes: longer than a queue explains
+ABSORBED_NS = 60_000  # no NAND programs faster; a faster answer is from a buffer
+WAITS = 2.0  # times ABSORBED_NS; slower parallel writes had to wait for flash
+QUEUED = 1.5  # times as many single writes; a queue cannot explain more
 SLOW_PERCENTILE = 99.0
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL, TargetKind.UNPROVEN)
 
 
 @dataclass(slots=True)
 class WayVerdict:
-    """Hold the latencies of one way of sending strides, and the judge's verdict on them."""
+    """Hold the latencies of one way of sending requests at strides, and their verdict."""
 
     trace: Trace
     verdict: BlockVerdict | None = None
@@ -43,7 +43,7 @@ class WayVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold the result of the stage, and the way of writing that showed it."""
+    """Hold the result of the stage, and the way of sending requests that gave this result."""
 
     found: BlockSizeFound
     way: StrideWay | None = None  # None if nothing was measured
@@ -61,12 +61,12 @@ def absorbed(asked: Mapping[StrideWay, WayVerdict], target: TargetInfo) -> bool:
 
 
 def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
-    """Tell whether parallel writes filled the drive's buffer, so that latencies show the flash.
+    """Tell whether parallel writes filled the drive's buffer and had to wait for its flash.
 
-    If the buffer is full, some writes wait for the flash. Writes that wait for the flash take
-    longer than the shortest time in which NAND can be programmed. These writes also take longer
-    than the same number of single writes one after another, so a queue in the link or in the
-    controller cannot explain the wait.
+    If the buffer is full, some writes wait for the flash. Such a write takes longer than the
+    shortest time in which NAND can be programmed. It also takes longer than as many single writes,
+    one after another, as there are parallel writes. So a queue in the link or in the controller
+    cannot explain the wait.
     """
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):
@@ -76,9 +76,10 @@ def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
 
 
 def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
-    """Return the size of the buffer in writes, from single writes; None if unknown.
+    """Return how many writes the buffer holds, from latencies of single writes; or None.
 
-    The other ways of writing do not give latencies of writes, so they cannot show the size.
+    The other ways of sending requests do not give latencies of single writes, so they cannot show
+    the size of the buffer.
     """
     single = asked.get(StrideWay.WRITES)
     if single is None or single.verdict is None or not single.found:
@@ -89,7 +90,7 @@ def buffered(asked: Mapping[StrideWay, WayVerdict]) -> Held | None:
 def answer(
     asked: Mapping[StrideWay, WayVerdict], *, target: TargetInfo, block_bytes: int, seed: int
 ) -> Answer:
-    """Return the result; if no block size was found, also which sizes the search can find."""
+    """Return the result; without a block size, add which sizes this search could have found."""
     way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
     verdict = asked[way].verdict if way is not None else None
     if way is None or verdict is None or not len(asked[way].trace):
@@ -105,7 +106,8 @@ def answer(
     said = verdict.block_bytes if target.kind in REAL else None
     shows = verdict.block_bytes is not None or bool(verdict.doubt)
     hidden = not shows and absorbed(asked, target) and not saturated(asked)
-    # A buffer that hides blocks hides every effect, so no smallest effect can be named.
+    # A buffer that hides the block hides slower writes of any size, so no smallest detectable
+    # slowdown can be named.
     effects = {} if shows or hidden else smallest_effects(series, seed=seed)
     found = BlockSizeFound(
         answer=_sentence(verdict, target, hidden=hidden),
@@ -157,7 +159,7 @@ def _sentence(verdict: BlockVerdict, target: TargetInfo, *, hidden: bool) -> str
 
 
 def _behind(target: TargetInfo) -> str:
-    """Name the layers between generator and drive that may cause the peaks."""
+    """Name the layers between generator and drive that may cause the peaks of latency."""
     if target.kind is TargetKind.FILE:
         return f"the file system that {target.name} lies on, or from a layer below it"
     if target.kind is not TargetKind.LOOP:
@@ -172,7 +174,7 @@ def _phase(verdict: BlockVerdict) -> int | None:
     best = verdict.best
     if verdict.block_bytes is None or best is None or best.form is Form.DELAYED:
         return None
-    # Only the size of the period is known.
+    # The block is not the period of the peaks, so its place is not known.
     if verdict.at_most or verdict.block_bytes > best.period_bytes:
         return None
     return best.place_bytes % verdict.block_bytes
@@ -181,7 +183,7 @@ def _phase(verdict: BlockVerdict) -> int | None:
 def _buffer(
     holds: Held | None, count: CountPeriod | None, verdict: BlockVerdict, block_bytes: int
 ) -> str:
-    """Describe the buffer by the peaks of latency; empty if all peaks come from blocks."""
+    """Describe the write buffer from peaks of latency; "" if blocks explain all peaks."""
     if holds is not None:
         least, most = (
             format_size(n * block_bytes) for n in (holds.least_writes, holds.most_writes)
@@ -204,7 +206,7 @@ def _buffer(
 
 
 def _absorbing(*, hidden: bool, answers: bool) -> str:
-    """Describe the buffer by the latencies, if there are no peaks that show it."""
+    """Describe the write buffer from latencies, if no peaks of latency show the buffer."""
     if not answers:
         return "no sign of a buffer"
     full = "never showed that it was full" if hidden else "was full under many parallel writes"

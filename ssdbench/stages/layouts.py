@@ -1,19 +1,21 @@
-"""Order points by the layout that writes leave on the drive, and plan the writes that change it.
+"""Group points by the layout that their writes leave, and plan writes that change the layout.
 
-A layout is the order in which the data lies: the block size of the writes, sequential or random. A
-change of layout takes several fills to settle, so all points of one layout are measured together.
-Random writes that are a part of the drive's mapping unit leave the same layout as writes of a unit:
-the drive writes the whole unit again.
+A layout is the way in which data lie on the drive. It depends on the block size of the writes that
+left the data, and on whether these were sequential or random. After a change of layout, the rate
+becomes steady only after several fills, so all points of one layout are measured together. Random
+writes that are smaller than the drive's mapping unit leave the same layout as writes of a whole
+unit, because the drive writes the whole unit again.
 
-A sequential pass leaves no block of the old layout, and one random fill then leaves the drive
-steady. Of 48 rates on simulated models (PM9A3, P4500, X25-M, 660p; blocks of 8, 16 and 64 KiB;
-writes, mixes and reads; one short look each) the median distance from the rate after ten random
-fills was 1.3 %, from 2.9 % below to 7.5 % above. After four random fills without a sequential pass,
-the median distance was 1.2 %, from 5.2 % below to 6.2 % above. On one drive, after only half a
-fill at random, the rate of the warm-up's load was still wrong by 5 %.
+A sequential pass leaves no block of the old layout; one random fill after it makes the drive
+steady. This was tested with 48 rates on simulated models (PM9A3, P4500, X25-M, 660p; blocks of 8,
+16 and 64 KiB; writes, mixes and reads; one short measurement each). Compared with the rate after
+ten random fills, the median difference was 1.3 %, from 2.9 % below to 7.5 % above. After four
+random fills without a sequential pass, the median difference was 1.2 %, from 5.2 % below to 6.2 %
+above. On one drive, after only half a random fill, the rate of the warm-up's load was still wrong
+by 5 %.
 
-From larger to smaller random blocks no pass is needed: the smaller block lies in one piece wherever
-the larger block was written, and garbage collection is already in its steady state.
+A change from larger to smaller random blocks needs no sequential pass: each smaller block is stored
+in one piece inside a larger block, and garbage collection is already in its steady state.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,41 +26,41 @@ from ssdbench.model.workload import Pattern, Point, Workload
 from ssdbench.stages.measuring import UNKNOWN_SPARE_SHARE, Measuring
 from ssdbench.units import KIB
 
-# Fills that a conversion writes at least. In order each block is written once, and the rate of
-# sequential writes needs half a fill more to become steady.
+# The least fills of a conversion, that is, of the writes that change the layout. A sequential
+# conversion writes each block once; its rate needs half a fill more to become steady.
 PASS_FILLS = 1.0
-SMALLER_FILLS = 0.5  # from larger to smaller random blocks
+SMALLER_FILLS = 0.5  # fills for a change from larger to smaller random blocks
 FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 1.0}
-BUDGET = 4.0  # times that, at most
-PASS_BUDGET = 1.02  # the rate of a pass need not be steady
-SPAN_BUDGET = 8.0  # times the span and the spare area
+BUDGET = 4.0  # largest number of fills / least number of fills
+PASS_BUDGET = 1.02  # fills of a sequential pass, whose rate need not be steady
+SPAN_BUDGET = 8.0  # largest number of writes / (span + spare area)
 PASS_DEPTH = 32
-PASS_BLOCK_BYTES = 128 * KIB  # at least
-WHOLE_SHARE = 0.99  # of the drive: a range in whole blocks may be a little less
-FLAT_SHARE = 2 / 3  # of the time that proves a load: its end, which must be flat
+PASS_BLOCK_BYTES = 128 * KIB  # smallest block of a sequential pass
+WHOLE_SHARE = 0.99  # from this share of the drive on, a range counts as whole
+FLAT_SHARE = 2 / 3  # the last share of a long load that must be flat
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Writes that bring the drive to another layout; they count for no point."""
+    """Describe writes that bring the drive to another layout; no point counts these writes."""
 
     point: Point
-    is_pass: bool = False  # in order, before random writes
+    is_pass: bool = False  # a sequential pass before random writes
     of_span: bool = False
-    to_smaller: bool = False  # from random writes of larger blocks, which leave no disorder
-    takes_spare: bool = False  # the first span also takes over the spare area
+    to_smaller: bool = False  # from larger to smaller random blocks
+    takes_spare: bool = False  # the first span, which also fills the spare area
 
     @property
     def proves(self) -> bool:
-        """Tell whether a flat rate of this load proves that such writes keep their rate."""
+        """Tell whether a flat rate of these writes proves that such writes keep their rate."""
         return self.point.workload.pattern is Pattern.RANDOM
 
     def from_s(self, usual: Measuring) -> float:
-        """Return the second from which the load must be flat, to prove that its rate lasts."""
+        """Return the second from which the rate must be flat, to prove that it lasts."""
         return (1 - FLAT_SHARE) * usual.unbroken_s if self.proves else 0.0
 
     def how(self, usual: Measuring, target: TargetInfo) -> Measuring:
-        """Return how the load settles: by bytes, without a limit of time."""
+        """Return when these writes end: after enough bytes, without a limit of time."""
         how = replace(usual, unbroken_s=0.0, settle_s=None)
         if self.proves:
             flat_s = max(how.write_window_s, FLAT_SHARE * usual.unbroken_s)
@@ -69,8 +71,8 @@ class Conversion:
         if not self.of_span:
             fills = SMALLER_FILLS if self.to_smaller else FILLS[workload.pattern]
             return replace(how, spare_share=fills, settle_fills=BUDGET * fills)
-        # The first span also takes over the spare area, which held old data of the whole drive.
-        # Later spans include a smaller span, and find its data there.
+        # The spare area holds old data of the whole drive, so writes of the first span must also
+        # replace these. A later span includes the spans before it, whose writes have done so.
         span = workload.range.length_bytes / target.size_bytes
         spare = 0.0
         if self.takes_spare and span < WHOLE_SHARE:
@@ -87,11 +89,12 @@ def conversions(
     spans: bool,
     unit_bytes: int = 0,
 ) -> dict[int, tuple[Conversion, ...]]:
-    """Return the writes that change the layout before a group, by the index of the group.
+    """Return, by index of a group, the writes that change the layout before this group.
 
-    `name` is the name of the stage. `again` is the point id of the measurement of the warm-up's
-    load at the end. Writes that bring back the warm-up's layout before the last group count as this
-    measurement. `unit_bytes` is the drive's mapping unit; 0 if it is not known.
+    `name` is the name of the stage. At the end of the stage the warm-up's load is measured again;
+    `again` is the id of that point. If the last group needs the warm-up's layout, the writes that
+    bring it back count as this measurement. `unit_bytes` is the drive's mapping unit; 0 if it is
+    not known.
     """
     found: dict[int, tuple[Conversion, ...]] = {}
     now = warm_up
@@ -120,7 +123,7 @@ def conversions(
 
 
 def is_smaller(one: Workload, before: Workload, unit_bytes: int) -> bool:
-    """Tell whether `one` writes at random in whole parts of the random blocks written before."""
+    """Tell whether `one` randomly writes whole fractions of the random blocks of `before`."""
     small, large = (load.replaced_bytes(unit_bytes) for load in (one, before))
     place, other = one.range, before.range
     alike = place.offset_bytes == other.offset_bytes
@@ -130,7 +133,7 @@ def is_smaller(one: Workload, before: Workload, unit_bytes: int) -> bool:
 
 
 def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
-    """Return a group for each span, from the smallest to the largest."""
+    """Return one group per point, from the smallest span to the largest."""
     ordered = sorted(points, key=lambda point: point.workload.range.length_bytes)
     return tuple((point,) for point in ordered)
 
@@ -138,11 +141,12 @@ def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
 def by_layout(
     points: Sequence[Point], warm_up: Workload | None, unit_bytes: int = 0
 ) -> tuple[tuple[Point, ...], ...]:
-    """Return a group for each layout; the warm-up's layout comes first, with all read-only points.
+    """Group points by layout; the warm-up's layout and all read-only points are the first group.
 
-    Sequential writes come next, then random writes from the largest block to the smallest, because
-    a proof for the heaviest mix also holds for lighter mixes. Without a warm-up, all points are one
-    group. `unit_bytes`: the drive's mapping unit; 0 if it is not known.
+    Sequential writes come next, then random writes from the largest block to the smallest: the
+    heaviest mix comes early, because a proof that its rate lasts also holds for lighter mixes.
+    Without a warm-up, all points are one group. `unit_bytes` is the drive's mapping unit; 0 if it
+    is not known.
     """
     if warm_up is None:
         return (tuple(points),)
@@ -163,7 +167,7 @@ def by_layout(
 
 
 def _in_order(workload: Workload) -> Workload:
-    """Return one sequential pass over the same range, in large blocks."""
+    """Return a workload that writes the same range once, sequentially and in large blocks."""
     block = max(PASS_BLOCK_BYTES, workload.block_bytes)
     place = workload.range
     whole = place.model_copy(update={"length_bytes": place.length_bytes // block * block})

@@ -1,12 +1,12 @@
-"""Measure the latencies at one constant load in several trials, each from when a request was due.
+"""Measure latencies, counted from when requests were due, in several trials at one constant load.
 
 The load lasts for half an hour. The first ten minutes do not count, because the drive may still
-cool, collect garbage or fill a buffer; the trials follow. Percentiles are computed over all trials
-together. The upper limit of a percentile is the larger of two: the limit over all trials, which
-allows for correlation within a trial, and the percentile of the slowest trial.
+cool down, collect garbage or fill a buffer. The trials follow. Percentiles are computed over all
+trials together. The upper limit of a percentile is the larger one of two numbers: the limit over
+all trials, which allows for correlation within a trial, and the percentile of the slowest trial.
 
-Overhead: each trial starts the generator, so there is no load for one or two seconds between two
-trials. Limits: an event that is rarer than once in half an hour may be missed.
+Overhead: each trial starts the generator, so the drive has no load for one or two seconds between
+two trials. Limits: an event that happens less often than once in half an hour may be missed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,22 +60,22 @@ from ssdbench.stats.percentiles import QUANTILES, latency_estimates
 from ssdbench.units import format_count
 
 CHANGES = (Code.CHANGED, Code.CV_TOO_HIGH, Code.BISTABLE, Code.THROTTLED)
-SECONDS = 1_000_000  # trials of a binomial count that is nearly a Poisson count
+SECONDS = 1_000_000  # so many binomial trials that their count is nearly Poisson
 
 
 @dataclass(frozen=True)
 class Load(Rate):
-    """Offer one workload at one rate; `percentile` is the rarest percentile that has a limit."""
+    """Offer one workload at one rate; `percentile` is the highest percentile with a limit."""
 
     load_iops: float = 0.0
-    asked_as: str = ""  # the words of the profile, such as "2 drive writes per day"
+    asked_as: str = ""  # the load in the profile's words, such as "2 drive writes per day"
     kind = StageKind.LOAD
     title = KINDS[StageKind.LOAD].title
     units_are = "starts"
     each, before = "trial", "settling"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan half an hour; more if clients must be added or waits still grow."""
+        """Plan half an hour; plan more if clients must be added, or waits of requests grow."""
         look_s = MOST_GROWTHS * (self.window_s + self.settle_s) * self.clients_grow
         counted_s = max(LASTS_S - SETTLES_S, self.repeats * (self.window_s + self.settle_s))
         rare_s = min(aimed_s(self, self.load_iops), longest_s(self))
@@ -102,13 +102,13 @@ class Load(Rate):
         )
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
-        """Return the next trial at this load."""
+        """Return the next run of fio at this load; None if all runs have ended."""
         return next_load(self, self.load_iops, done)
 
     def conclude(  # type: ignore[override]
         self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
     ) -> Concluded[LoadFound]:
-        """Return the latencies over all trials, and the findings."""
+        """Compute the latencies over all trials, and return them with the findings."""
         csv = context.store.directory() / RATES
         write_atomic(csv, csv_text(done).encode())
         tried = trials(done)
@@ -145,14 +145,14 @@ class Load(Rate):
         return Concluded(found, tuple(findings))
 
     def estimates(self, context: Context, tried: Sequence[RateStep]) -> tuple[Estimate, ...]:
-        """Return the percentiles of reads and writes over these trials."""
+        """Estimate the latency percentiles of reads and writes over the given trials."""
         return _all_estimates(_by_direction(context, tried), tried)
 
     def _missed(self, tried: Sequence[RateStep]) -> str:
-        """Return why the drive did not keep up with the load; empty if it did.
+        """Return why the drive did not keep up with the load; "" if the drive kept up.
 
-        A growing backlog counts only if two trials or more have it, because a backlog grows by
-        chance in one of a hundred.
+        A growing backlog counts only if it occurs in two or more trials, because by chance alone
+        the backlog grows in one of a hundred trials.
         """
         why = [said for step in tried if (said := undelivered(step, self.limit_ns))]
         behind = [said for said in why if said != GREW]
@@ -182,10 +182,10 @@ class Load(Rate):
             ).finding(stage=self.name)
 
     def _sharing(self, tried: Sequence[RateStep]) -> Iterator[Finding]:
-        """Return a finding if latencies are long because requests waited for a free client."""
+        """Return a finding if latencies are long because requests waited for a free fio client."""
         few = BUSY_OF_TAIL * (1 - QUANTILES[self.percentile])
         for step in tried:
-            # If more clients did not help, the drive itself is too slow.
+            # If adding clients did not help, the drive itself is too slow, not the clients.
             grew = self.clients_grow and step.clients < MOST_CLIENTS
             late = step.seen_ns <= self.limit_ns and waited(self, step)
             if not late or (overloaded(step) and grew):
@@ -202,7 +202,7 @@ class Load(Rate):
                 return
 
     def _above(self, tried: Sequence[Sequence[Histogram]]) -> float:
-        """Return the share of requests that waited longer than the limit."""
+        """Return the share of requests whose latency is above the limit."""
         merged = Histogram.merged([part for parts in tried for part in parts])
         return merged.share_above(self.limit_ns) if merged.n else 0.0
 
@@ -235,7 +235,7 @@ def _all_estimates(
 def _parts(
     context: Context, tried: Sequence[RateStep], direction: str
 ) -> Iterator[list[Histogram]]:
-    """Yield for each trial the latency histograms of its blocks of time."""
+    """Yield a list for each trial: one latency histogram per block of the trial's time."""
     for step in tried:
         with np.load(context.run_path / step.artifacts / HISTOGRAMS) as stored:
             parts = [Histogram(counts) for counts in stored.get(direction, ()) if counts.sum()]
@@ -246,7 +246,7 @@ def _parts(
 def _estimates(
     tried: Sequence[Sequence[Histogram]], direction: str, steps: Sequence[RateStep]
 ) -> Iterator[Estimate]:
-    """Return percentiles over all trials; no bound is below the slowest trial's percentile."""
+    """Estimate percentiles over all trials; a bound is at least the slowest trial's percentile."""
     if not tried:
         return
     each = [Histogram.merged(parts) for parts in tried]

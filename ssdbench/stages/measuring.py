@@ -1,9 +1,9 @@
 """Measure one repeat of one point: settle first, then count.
 
-Two windows of one run of the generator are never two repeats, because they share the state of the
-drive. So each repeat starts the generator again with other offsets, in random order (sweeps), and
-each repeat proves again that the effect of the previous point is over. The settle phase is stored
-and not counted.
+Two windows of the same run of the generator never count as two repeats, because the drive has the
+same state in both. So each repeat starts the generator again with other offsets. In sweeps the
+repeats come in random order. Each repeat settles until its rate shows no effect of the previous
+point any more. The settle phase is stored but not counted.
 
 Overhead: one generator start per repeat.
 """
@@ -57,72 +57,73 @@ from ssdbench.stats.steady.window import (
 )
 from ssdbench.units import NS_PER_S
 
-SIDES = ("read", "write", "trim")  # of streams, as they are stored; then flushes, without a rate
+SIDES = ("read", "write", "trim")  # stored figures of a stream; flushes follow, without rates
 OF_STREAM = (*SIDES, "flush")
 WHOLE = ("read", "write", "flush")  # histograms of all streams together
 SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 
-# Where the spare area is not known, the largest that drives are sold with is assumed (28 % of
-# the capacity): settling for too long costs time, settling too briefly costs the truth.
+# If the spare area is not known, it is assumed to be 28 % of the capacity, the largest of drives on
+# sale. If this is too much, settling takes too long; if it were too little, the result would be
+# wrong.
 UNKNOWN_SPARE_SHARE = 0.28
 
-MOST_PARTS = 20  # parts of a stretch of evidence, for its percentiles
+MOST_PARTS = 20  # most parts into which a repeat's latencies are divided
 STEP_S = 10  # the settle rule looks every 10 s
-READ_BUDGET = 30  # windows
-UNBROKEN_BUDGET = 3  # times the least length of an unbroken repeat
+READ_BUDGET = 30  # longest settling of reads, in windows
+UNBROKEN_BUDGET = 3  # longest / least length of an unbroken repeat
 LEAST_UNBROKEN_BUDGET_S = 3 * 3600.0
-PAST_KERNEL = "past-kernel.json"  # stored with the seconds that the kernel did not count
-DISTURBED_SHARE = 0.01  # of our own I/Os; less is housekeeping such as a SMART poll
+PAST_KERNEL = "past-kernel.json"  # file with written bytes that the kernel did not count
+DISTURBED_SHARE = 0.01  # of our own I/Os; fewer are from SMART polls and the like
 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Settings for all repeats of a stage: their number, their lengths and what they may write."""
+    """Hold the settings of a stage's repeats: their number, lengths and how much they may write."""
 
     measure_s: float = 60.0
-    write_window_s: float = 600.0  # a point that writes settles for at least this long
-    flat_s: float = 60.0  # one that only reads, for this long
-    spare_share: float | None = None  # of the drive, written first; None = as the drive tells
-    settle_fills: float = 2.0  # budget of a point that writes, in fills of the whole drive
-    repeats: int = 10  # which share what must be written to see past the buffer
-    settle_s: float | None = None  # and in time; reads give up after READ_BUDGET windows anyway
-    unbroken_s: float = 0.0  # of the first repeat of each point, before its window
+    write_window_s: float = 600.0  # least time that a writing point settles
+    flat_s: float = 60.0  # least time that a read-only point settles
+    spare_share: float | None = None  # spare area / capacity; None: as the drive says
+    settle_fills: float = 2.0  # most fills that a writing point settles for
+    repeats: int = 10  # together they must exceed the drive's write buffer
+    settle_s: float | None = None  # longest settling; reads stop after READ_BUDGET windows
+    unbroken_s: float = 0.0  # how long a point's long repeat runs before its window
 
     def longest_s(self) -> float:
-        """Return the longest window, in seconds, that is used to exceed the drive's buffer."""
+        """Return the longest window, in seconds, that may be used to exceed the drive's buffer."""
         return longest_window_s(self.measure_s)
 
     def read_budget_s(self) -> float:
-        """Return the seconds after which a read-only point must be flat."""
+        """Return the seconds after which a read-only point stops settling, flat or not."""
         longest = READ_BUDGET * self.flat_s
         return longest if self.settle_s is None else min(longest, self.settle_s)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRepeat:
-    """One planned repeat of a point."""
+    """Describe one planned repeat of a point."""
 
     point: Point
     repeat: int  # from 1
-    pass_order: int  # position in its pass
+    pass_order: int  # position of the repeat in its pass
     seed: int
-    unbroken_s: float = 0.0  # runs this long, to show that the rate lasts; 0 for other repeats
-    from_s: float = 0.0  # no evidence before: an unbroken repeat of the same point settled by then
-    level_iops: float | None = None  # that the unbroken repeat kept
-    window_s: float = 0.0  # that the first repeat of the point needed
-    sizes_window: bool = False  # measure until the mean is sure, for this and all other repeats
-    unbroken_in: str = ""  # the directory of that repeat, below the run's
+    unbroken_s: float = 0.0  # length of a long repeat, before its window; else 0
+    from_s: float = 0.0  # nothing earlier counts: by then the point's long repeat had settled
+    level_iops: float | None = None  # the rate that the point's long repeat kept
+    window_s: float = 0.0  # window that the point's first repeat needed
+    sizes_window: bool = False  # measure until the mean is precise; sets the window of all repeats
+    unbroken_in: str = ""  # directory of the long repeat, below the run directory
 
     @property
     def name(self) -> str:
-        """Return the name of the repeat in the journal, which is also the name of its directory."""
+        """Return the repeat's name in the journal, which is also its directory."""
         return f"{self.point.id}/repeat-{self.repeat:02d}"
 
 
 def measure(
     context: Context, unit: Unit[PlannedRepeat], how: Measuring, needed: Needed
 ) -> Repeat | None:
-    """Let the load settle, then measure; None if the run must end or fio ended too early."""
+    """Let the load settle, then measure; return None if the run must end or fio ended early."""
     asked = unit.work
     workload = asked.point.workload
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
@@ -215,7 +216,7 @@ def measure(
 
 
 def _slow(slow: SlowDuring | None) -> list[Finding]:
-    """Return a finding about the slow requests of a repeat, if the drive's monitor counted."""
+    """Return a finding about a repeat's slow requests, if the drive's monitor counted any."""
     if slow is None:
         return []
     both = zip(slow.begins_ms, slow.of_drive, slow.of_host, strict=True)
@@ -224,7 +225,7 @@ def _slow(slow: SlowDuring | None) -> list[Finding]:
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:
-    """Return the drive's spare area in bytes: from the profile, known, or a pessimistic guess."""
+    """Return the drive's spare area in bytes, as the profile or the drive says, or a guess."""
     if how.spare_share is not None:
         return how.spare_share * context.target.size_bytes
     known = context.session.spare_bytes
@@ -234,24 +235,24 @@ def spare_bytes(context: Context, how: Measuring) -> float:
 def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> Settle:
     if not workload.writes:
         return Settle(window_s=how.flat_s)
-    if workload.paced:  # at such a rate it may take days; the warm-up wrote it
+    if workload.paced:  # a fixed rate may take days; the warm-up has written enough
         return Settle(0.0, window_s=how.write_window_s)
     unit_bytes = proven_unit(context.results)
     missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload, unit_bytes))
-    missing = max(missing, BUFFERS_BEFORE * buffer)  # a short pause empties a buffer
+    missing = max(missing, BUFFERS_BEFORE * buffer)  # a pause may have emptied the buffer
     fills = missing / workload.range.length_bytes
     return Settle(fills, window_s=how.write_window_s)
 
 
 def _flat(series: Recorder, verdict: SteadyVerdict) -> Series:
-    """Return the seconds of a settle phase that were judged flat."""
+    """Return the rates of the seconds of a settle phase in which the rate was judged flat."""
     flat = series.t_s > verdict.window_from_s + 1e-9
     t_s = np.cumsum(series.column("duration_s")[flat])
     return Series(t_s, series.iops[flat], unit="1/s")
 
 
 def _needed_by(flat: Series, how: Measuring) -> Needed:
-    """Return how long windows must be, from the rate of this load."""
+    """Return how long windows must be, from how the rate of this load varies."""
     levels = levels_of([Stretch(Role.REPEAT, flat)]) is not None
     return needed_window(how.measure_s, flat, two_levels=levels, short=True)
 
@@ -259,7 +260,7 @@ def _needed_by(flat: Series, how: Measuring) -> Needed:
 def _settled_after_s(
     section: Section, series: Recorder, workload: Workload, how: Measuring
 ) -> float:
-    """Return how long other repeats must settle, judged by this unbroken one; 0 means as usual."""
+    """Return how long the point's other repeats must settle, from this long one; 0: as usual."""
     if not section.rule.unbroken_s or section.settle is None or not section.settle.steady:
         return 0.0
     history = History.of(Series(series.t_s, series.iops, unit="1/s"))
@@ -270,7 +271,7 @@ def _settled_after_s(
 def _spent(
     how: Measuring, workload: Workload, rule: Settle, *, drive_fills: float, t_s: float
 ) -> bool:
-    """Tell whether the settle phase has used up its budget."""
+    """Tell whether the settle phase has reached its limit of time or fills, so it must end."""
     if how.settle_s is not None and t_s >= how.settle_s:
         return True
     if rule.unbroken_s or rule.level_iops is not None:
@@ -278,7 +279,8 @@ def _spent(
         return t_s >= max(LEAST_UNBROKEN_BUDGET_S, UNBROKEN_BUDGET * least_s)
     if not workload.writes:
         return t_s >= how.read_budget_s()
-    # A small or fast drive is filled before the rule has seen two windows, so fills do not end it.
+    # A small or fast drive may reach its limit of fills before the rule has seen two windows, so
+    # the phase lasts for two windows at least.
     return drive_fills >= how.settle_fills and t_s >= 2 * how.write_window_s
 
 
@@ -291,10 +293,10 @@ def _follow(
     size_bytes: int,
     overwrites: float,
 ) -> None:
-    """Handle one second of a repeat, which settles, measures or is done."""
+    """Handle one second of a repeat: let the repeat settle, measure or end."""
     if section.phase is Phase.MEASURE:
         section.foreign_ios += second.foreign_ios
-    replaced = run.bytes_written * overwrites  # bytes of flash
+    replaced = run.bytes_written * overwrites  # overwritten bytes of flash
     fills = replaced / workload.range.length_bytes
     drive_fills = replaced / size_bytes
     phase = section.push(
@@ -313,7 +315,7 @@ def _follow(
 
 
 def _state(run: FioRun, section: Section) -> str:
-    """Return the progress as text: settling or measuring, and for how long."""
+    """Return a text for the progress line: settling or measuring, and how long."""
     t_s = run.length_s
     if section.window is None or section.from_s is None:
         return f"settling, {section.state()}"
@@ -334,7 +336,7 @@ def _measured(
 ) -> Measured:
     window = series.t_s > from_s + 1e-9
     before = (series.t_s > counts_from_s + 1e-9) & ~window
-    # In virtual time the generator's CPU use is made up.
+    # In virtual time, the CPU use in fio's report means nothing.
     busiest = max(
         (job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs), default=0
     )
@@ -364,14 +366,14 @@ def _measured(
 def latency_parts(
     outcome: Outcome, direction: str, *, from_s: float, to_s: float
 ) -> tuple[Histogram, ...]:
-    """Return latencies of the evidence, in equal parts of about one horizon."""
+    """Divide the time from `from_s` to `to_s` into parts of about one horizon; return latencies."""
     parts = min(MOST_PARTS, max(1, int((to_s - from_s) / HORIZON_S)))
     edges = np.linspace(from_s, to_s, parts + 1).tolist()
     return tuple(outcome.latency(direction, from_s=a, to_s=b) for a, b in pairwise(edges))
 
 
 def _with_whole(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
-    """Add the numbers that fio reports only for its whole run: flushes and bytes of each stream."""
+    """Add, for each stream, numbers that fio reports only for its whole run: flushes and bytes."""
     whole = _each(jobs, len(seen))
     return tuple(
         replace(one, flush=job.flushes.latency, moved_bytes_per_s=_moved_bytes_per_s(job))
@@ -385,16 +387,16 @@ def _moved_bytes_per_s(job: JobOutcome) -> float:
 
 
 def _each(jobs: Sequence[JobOutcome], streams: int) -> tuple[JobOutcome, ...]:
-    """Return the outcome of each stream of the only job."""
+    """Return the outcome of each stream; all streams belong to one job."""
     return jobs[0].streams if streams > 1 else tuple(jobs[:streams])
 
 
 def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured:
-    """Replace the latencies by fio's report if Little's law shows that requests waited longer.
+    """Take latencies from fio's report if Little's law shows that requests waited before fio's log.
 
-    While the drive's queue is full, a request waits before the kernel takes it. The times in fio's
-    log over time begin after this wait. Only the latencies in fio's report, which cover the whole
-    run of fio, include the wait.
+    While the drive's queue is full, a request waits before the kernel takes it. The latencies in
+    fio's log over time begin after this wait. Only the latencies in fio's report at the end include
+    the wait; they cover the whole run of fio.
     """
     sides = [side for job in jobs for side in (job.read, job.write) if side.runtime_s]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
@@ -417,7 +419,7 @@ def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured
 
 
 def write_measured(path: Path, measured: Measured) -> None:
-    """Store the latency histograms and seconds of a measured window durably."""
+    """Store a measured window's latency histograms and seconds, safe from a power cut."""
     cpu = np.nan if measured.cpu_percent is None else measured.cpu_percent
     of_streams: dict[str, npt.NDArray[Any]] = {}
     for name, seen in (("streams", measured.streams), ("streams_whole", measured.streams_whole)):
@@ -452,11 +454,11 @@ def write_measured(path: Path, measured: Measured) -> None:
 
 
 def read_measured(path: Path) -> Measured:
-    """Read a stored window. Raises UsageError for a damaged or missing file."""
+    """Read what `write_measured` stored. Raises UsageError for a damaged or missing file."""
     try:
         with np.load(path) as stored:
             cpu = float(stored["cpu_percent"])
-            before = None  # in results of older versions
+            before = None  # missing in results of older versions
             if "before_t_s" in stored:
                 before = Series(stored["before_t_s"], stored["before_iops"], unit="1/s")
             read, write, flush = (Histogram.merged(from_arrays(stored, name)) for name in WHOLE)
@@ -479,7 +481,7 @@ def read_measured(path: Path) -> Measured:
 
 
 def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
-    """Return the stored streams with rates in the window; older results have fewer numbers."""
+    """Yield the stored streams with their rates in the window; older results lack some numbers."""
     rates_of = stored.get("streams_iops", ())
     moved = stored.get("streams_bytes_per_s", np.zeros(len(rates_of)))
     histograms = from_arrays(stored, name)
@@ -495,7 +497,7 @@ def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
 
 
 def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:
-    """Report passthrough writes by fio's count and the health log's, and whether they differ.
+    """Store the passthrough writes by fio and by the health log; return a finding if they differ.
 
     A health log that does not change is ignored, because some drives update it late.
     """

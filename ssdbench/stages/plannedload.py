@@ -1,10 +1,10 @@
-"""Measure the latencies at the load of one drive of the plan.
+"""Measure the latencies at the load that one drive gets in the capacity plan.
 
-The load follows from earlier measurements of the run. The number of drives follows from the lowest
-bound, the rate within the limit of p99, wear and capacity. The load is the whole demand, divided by
-this number without the reserve. If p99 misses its limit at this load, a second round offers the
-load of 1.5 times as many drives. There is no third round: the answer then lies between the two
-numbers of drives, or the drive has no answer to the question.
+The load is computed from earlier measurements of the run. They give the number of drives, from the
+lowest bound, the rate within the limit of p99, wear and capacity. The load is the user's whole
+demand divided by this number of drives, without the reserve. If p99 misses its limit at this load,
+a second round offers the smaller load of 1.5 times as many drives. There is no third round: then
+either the answer lies between the two numbers of drives, or it is not known.
 """
 
 import math
@@ -29,25 +29,25 @@ from ssdbench.stats.planning.runplan import (
 )
 
 MOST_ROUNDS = 2
-MORE_DRIVES = 1.5  # times as many drives carry the load in the second round
+MORE_DRIVES = 1.5  # the second round divides the load by so many times the drives
 
 
 @dataclass(frozen=True)
 class PlannedLoad(Load):
-    """Offer the load of one drive of a plan; `limit_ns` is only for stalls and clients."""
+    """Offer the load of one drive of a plan; `limit_ns` only tells what stalls and waits are."""
 
     wanted: CapacityPlan = CapacityPlan()
 
     @property
     def rarer_share(self) -> float:
-        """Return the share of the limited direction with fewer requests; each, without a limit."""
+        """Return the request share of the rarer limited direction (both count without limits)."""
         reads = self.workload.read_percent / 100
         limited = limits_s(self.wanted, self.workload.read_percent)
         of = {"read": reads, "write": 1 - reads}
         return min((of[way] for way in limited), default=super().rarer_share)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan one or two rounds; the load is not known yet, but is at most the whole demand."""
+        """Plan one or two rounds; the load, not yet known, is at most the whole demand."""
         demand_iops = self.wanted.load_iops or 0.0
         reads = self.workload.read_percent / 100
         slow, fast = (
@@ -82,23 +82,23 @@ class PlannedLoad(Load):
         )
 
     def as_load(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan this load as if the profile gave it."""
+        """Plan the stage as if the profile gave this load."""
         return super().plan(target, hint)
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
-        """Return the next trial at the load of the last round; None if no round is left."""
+        """Return the next run of fio at the last round's load; None if that round has ended."""
         rounds = self.rounds(context, done)
         if not rounds:
             return None
         here = _at(done, rounds[-1].load_iops)
         asked = next_load(self, rounds[-1].load_iops, here)
-        # Starts of a second round are numbered after those of the first.
+        # The runs of fio in a second round continue the numbers of the first round.
         return asked and replace(asked, step=asked.step + len(done) - len(here))
 
     def conclude(  # type: ignore[override]
         self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
     ) -> Concluded[LoadFound]:
-        """Return the latencies of the last round, with all rounds."""
+        """Compute the latencies of the last round; the result lists all rounds."""
         rounds = self.rounds(context, done)
         if not rounds:
             answer = self._answer(context)
@@ -122,7 +122,7 @@ class PlannedLoad(Load):
         return Concluded(found, concluded.findings)
 
     def rounds(self, context: Context, done: Sequence[RateStep]) -> tuple[PlannedRound, ...]:
-        """Return the rounds so far, the last one perhaps unfinished; empty without a plan."""
+        """Return the rounds so far; the last may be unfinished. Empty if no drives are planned."""
         made = self._answer(context).plan
         if made is None:
             return ()
@@ -142,7 +142,7 @@ class PlannedLoad(Load):
     def _judged(
         self, context: Context, offered: PlannedRound, tried: Sequence[RateStep]
     ) -> PlannedRound:
-        """Return a round with its p99, and whether it kept the limits of the plan."""
+        """Add a round's p99 and whether the round kept the limits of the capacity plan."""
         estimates = self.estimates(context, tried)
         p99 = tuple(estimate for estimate in estimates if estimate.metric == "lat_p99_ns")
         judged = offered.model_copy(update={"missed": self._missed(tried), "p99": p99})
@@ -150,7 +150,7 @@ class PlannedLoad(Load):
         return judged.model_copy(update={"kept": kept_limits(judged, limits)})
 
     def _answer(self, context: Context) -> CapacityAnswer:
-        """Return the answer to the plan from the stages before this one."""
+        """Compute the capacity plan's answer from the stages before this one."""
         before = RunResult(
             run_id="", title="", ssdbench_version="", started_at="", finished_at=None,
             target=context.target, profile_text="", seed=context.seed, verdict="VALIDATED",
@@ -160,5 +160,5 @@ class PlannedLoad(Load):
 
 
 def _at(done: Sequence[RateStep], load_iops: float) -> list[RateStep]:
-    """Return the runs of fio at one load."""
+    """Return the runs of fio that offered this load."""
     return [step for step in done if math.isclose(step.asked_iops, load_iops, rel_tol=1e-9)]

@@ -1,21 +1,23 @@
 """Measure points in several repeats each: sweeps, growing spans, several writers.
 
 Points form groups that are measured one after another. Within a group every point is measured in
-several shuffled passes (seed and order are stored). So a drive that warms up, wears or recovers
-over the hours affects these points alike, not only the points that are measured last. Points that
-only read have their own passes, after those of the others.
+several shuffled passes (seed and order are stored). So if a drive warms up, wears or recovers over
+the hours, this affects all points of the group alike, not only the last ones. Points that only read
+have their own passes, after the passes of the points that write.
 
 A sweep has a group for each layout: the order in which writes leave the data on the drive (block
 size, sequential or random; see `ssdbench.stages.layouts`). The layout of the warm-up is first. All
-points that only read are measured in this layout, after its writes, because a read rate depends on
-where the data lies. Sequential writes come next, then random writes from the largest block to the
-smallest. Before the first repeat in another layout, writes bring the drive to this layout: one
-sequential pass, then random writes until the rate is steady. These writes count for no point.
+points that only read are measured in this layout, after the writing points of this layout, because
+a read rate depends on where data lie on flash. Sequential writes come next, then random writes from
+the largest block to the smallest. Before the first repeat in another layout, writes bring the drive
+to this layout: one sequential pass, then random writes until the rate is steady. No point counts
+these writes.
 
-A span sweep has a group for each span. Spans ascend and the whole drive comes last (Heger 2011),
-because a smaller span after a larger one would find the drive's spare area in the disorder that the
-larger span left. The part of the drive outside the span stays full of static data, so a small span
-has no more spare area than a large one, except the space that its own overwrites free.
+A span sweep has a group for each span. The smallest span is first and the whole drive is last
+(Heger 2011), because random writes to a larger span would leave the spare area in disorder for a
+smaller span after it. The part of the drive outside the span stays full of data that do not change.
+So a small span has no more spare area than a large one, except for the space that its own
+overwrites free.
 """
 
 import math
@@ -90,40 +92,42 @@ from ssdbench.stats.steady.rules import rule
 from ssdbench.stats.steady.window import LEAST_BEFORE_S, PERIODS, Needed
 from ssdbench.units import format_duration, format_size
 
-# Written under the warm-up's workload before the return counts, where points wrote in order or in a
-# part of the drive. Simulated drives are within 1 % of the rate before after so many fills (of all
-# kinds of collection, 28 tries); after one some are still 15 % off.
+# After all points, the warm-up's workload is measured again (the return). If points wrote
+# sequentially or in a part of the drive, this workload first writes so many fills that do not
+# count. After 1.5 fills, simulated drives are within 1 % of their earlier rate (28 tries, all kinds
+# of garbage collection); after one fill, some differ by 15 %.
 REORDERING_FILLS = 1.5
 WHOLE_PERCENT = 100
-# A drive may slow down only after hours: heat of the chassis, jobs of its firmware. So the return
-# goes on until the run has lasted for 3.5 h, seven times the stretch without a break. Of simulated
-# drives that slow down late, most need longer than that (docs/numbers.md).
+# A drive may slow down only after hours, by heat of the chassis or jobs of its firmware. So the
+# return goes on until the run has lasted for 3.5 h, which is seven times the length of a long
+# repeat of writes. Most simulated drives that slow down late do so even later than that
+# (docs/numbers.md).
 AT_WORK = 7
-WARM_UP_FILLS = 2.0  # that the shortest warm-up writes
-LATE_WARM_UP = 1.4  # of its shortest time: the longest that is likely
+WARM_UP_FILLS = 2.0  # fills that the shortest warm-up writes
+LATE_WARM_UP = 1.4  # likely longest / shortest time of a warm-up
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEnd:
-    """Assumptions for the earliest or the latest end of a plan."""
+    """Hold the assumptions for one end of a plan's range."""
 
-    fast: bool  # the fastest drive that is likely, or the slowest
-    at_once: bool  # it settles as early as possible, or as late
+    fast: bool  # True: the fastest likely drive; False: the slowest
+    at_once: bool  # True: repeats settle at once; False: as late as possible
 
 
 @dataclass(frozen=True)
 class PointStage(PlainStage):
-    """Measure groups of points, each in the requested number of repeats."""
+    """Measure groups of points, each point in the requested number of repeats."""
 
     name: str
     groups: tuple[tuple[Point, ...], ...]
     repeats: int = 10
     how: Measuring = Measuring()
-    judging: Judged = Judged()  # what the profile requires of a valid point
-    skipped: tuple[Finding, ...] = ()  # points that this target cannot do
+    judging: Judged = Judged()  # the profile's requirements for a valid point
+    skipped: tuple[Finding, ...] = ()  # findings about points that this target cannot do
     extra: ExtraRule = ExtraRule()
     returns_to: Workload | None = None  # the warm-up's workload, repeated after all points
-    plan_notes: tuple[str, ...] = ()  # about the points
+    plan_notes: tuple[str, ...] = ()  # notes about the points
     unit_bytes: int = 0  # mapping unit of the drive, for the plan; 0: not known
     kind: PointsKind = StageKind.SWEEP
     record = Repeat
@@ -136,23 +140,23 @@ class PointStage(PlainStage):
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """Return all points in the requested order."""
+        """Return the points of all groups, in the order of the groups."""
         return tuple(point for group in self.groups for point in group)
 
     @property
     def leaves_holes(self) -> bool:
-        """Tell whether the drive is not full after the stage, because a point trims."""
+        """Tell whether a point trims, so that the drive is not full after the stage."""
         return any(point.workload.trims for point in self.points)
 
     @property
     def destructive(self) -> bool:
-        """Tell whether a point writes."""
+        """Tell whether any point of the stage writes."""
         return any(point.workload.writes for point in self.points)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan time and bytes of all repeats; each may settle at once, or use up its budget."""
-        # A fast drive takes less time and may write more in it; a slow one that settles at once
-        # writes least.
+        """Plan time and bytes of all repeats; a repeat settles at once, or as late as it may."""
+        # A fast drive takes less time, but may write more in this time. A slow drive whose repeats
+        # settle at once writes least.
         sides = [
             self._in_all(target, hint, drive)
             for drive in (PlanEnd(True, True), PlanEnd(False, False), PlanEnd(False, True))
@@ -185,7 +189,7 @@ class PointStage(PlainStage):
         )
 
     def _in_all(self, target: TargetInfo, hint: RateHint, drive: PlanEnd) -> tuple[float, int]:
-        """Return seconds and bytes written of all repeats."""
+        """Estimate the seconds and the bytes written of all repeats together."""
         costs = [
             cost
             for place, group in enumerate(self.groups)
@@ -206,15 +210,15 @@ class PointStage(PlainStage):
             how = replace(self._how_again, measure_s=max(HORIZON_S, left_s))
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
             if last and all(self._alike(one, self._back) for one in last):
-                how = replace(how, spare_share=0.0)  # the last points have written that much
+                how = replace(how, spare_share=0.0)  # the last points wrote enough
             costs.append(self._repeat(self._back, how, target, hint, drive))
         return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
 
     def _first(self, place: int, point: Point) -> bool:
-        """Tell whether the point is the first of its group that writes in a new layout.
+        """Tell whether a point is the first in its group to write the group's new layout.
 
-        Only this point writes the spare area before it counts; later points find the drive in their
-        layout.
+        Only this point must write as much as the spare area before it counts; the points after it
+        find the drive already in their layout.
         """
         writers = [one for one in self.groups[place] if one.workload.writes]
         return bool(writers) and point is writers[0] and place not in self.conversions
@@ -222,7 +226,7 @@ class PointStage(PlainStage):
     def _costs(
         self, point: Point, target: TargetInfo, hint: RateHint, drive: PlanEnd, place: int
     ) -> list[tuple[float, float]]:
-        """Return seconds and bytes written of each repeat of a point of the group at `place`."""
+        """Estimate seconds and bytes written of each repeat of a point in group number `place`."""
         group = self.groups[place]
         writers = [one.workload for one in group if one.workload.writes]
         same = all(self._alike(writer, point.workload) for writer in writers)
@@ -246,8 +250,9 @@ class PointStage(PlainStage):
         hint: RateHint,
         drive: PlanEnd,
     ) -> tuple[float, float]:
-        """Return seconds and bytes written of one repeat."""
-        # The flash that must be replaced follows from fewer bytes of the host.
+        """Estimate the seconds and the bytes written of one repeat."""
+        # If each write replaces a whole mapping unit, the host writes fewer bytes than the flash
+        # does.
         share = 1 / workload.overwrites(self.unit_bytes)
         return _repeat_costs(workload, how, target, hint, drive, share)
 
@@ -256,11 +261,11 @@ class PointStage(PlainStage):
         return one.layout_on(self.unit_bytes) == other.layout_on(self.unit_bytes)
 
     def _later(self, place: int) -> list[Point]:
-        """Return the points of the groups after this one."""
+        """Return the points of all groups after group number `place`."""
         return [point for group in self.groups[place + 1 :] for point in group]
 
     def _unbroken(self) -> list[str]:
-        """Return notes on the repeats that run without a break, to prove that a rate lasts."""
+        """Return notes on long repeats, which run without a break to prove that a rate lasts."""
         if not self.how.unbroken_s:
             return []
         return [
@@ -290,9 +295,10 @@ class PointStage(PlainStage):
         ]
 
     def units(self, context: Context, done: Sequence[Repeat]) -> Iterator[Unit[PlannedRepeat]]:
-        """Yield pass after pass of one group, then its extra repeats, then the next group.
+        """Yield one group's repeats pass by pass, then its extra repeats, then the next group.
 
-        Extra repeats of a span come before the next span, because the next span changes the drive.
+        A span's extra repeats come before the next span, because writes to the next span change the
+        drive.
         """
         if (own := self.with_unit(proven_unit(context.results))) is not self:
             yield from own.units(context, done)
@@ -337,7 +343,7 @@ class PointStage(PlainStage):
 
     @property
     def conversions(self) -> dict[int, tuple[Conversion, ...]]:
-        """Return the writes that change the layout before a group, by the index of the group."""
+        """Return, by index of a group, the writes that change the layout before this group."""
         if self.returns_to is None or self.kind not in (StageKind.SWEEP, StageKind.SPAN):
             return {}
         spans = self.kind is StageKind.SPAN
@@ -355,13 +361,13 @@ class PointStage(PlainStage):
 
     @property
     def _back(self) -> Workload | None:
-        """Return the warm-up's workload, or None if it is not measured again after all points."""
+        """Return the warm-up's workload if it is measured again after all points, else None."""
         return None if self._again in self._converting() else self.returns_to
 
     def with_unit(self, unit_bytes: int) -> "PointStage":
-        """Return the stage for a proven mapping unit in bytes.
+        """Return this stage with its layouts computed for a proven mapping unit in bytes.
 
-        Without a proof `unit_bytes` is 0, and writes of each block size have a layout of their own.
+        Without a proven unit, `unit_bytes` is 0, and each block size of writes has another layout.
         """
         if unit_bytes == self.unit_bytes:
             return self
@@ -370,7 +376,7 @@ class PointStage(PlainStage):
         return replace(self, unit_bytes=unit_bytes, groups=groups)
 
     def _lasting(self, context: Context, repeats: Mapping[str, Sequence[Repeat]]) -> list[Lasting]:
-        """Return the loads of long repeats, warm-up and layout changes that kept their rate."""
+        """Return the loads that kept their rate in long repeats, warm-up or layout changes."""
         usual_s = self.how.unbroken_s
         found = seen_to_last(self.points, repeats, usual_s)
         found += [
@@ -392,15 +398,16 @@ class PointStage(PlainStage):
         how = replace(self.how, repeats=self.repeats)
         if self.kind is not StageKind.SPAN:
             return how
-        # Nothing else is measured between the repeats of a span, so no other load must be over.
+        # Between the repeats of a span no other load runs, so a repeat need not wait until another
+        # load's effect is over.
         return replace(how, write_window_s=min(how.write_window_s, LEAST_BEFORE_S))
 
     @property
     def _how_again(self) -> Measuring:
-        """Return how the warm-up's workload settles when it is measured again after all points.
+        """Return how the warm-up's workload settles when it is repeated after all points.
 
-        If a point leaves the data in another order than the warm-up did, it settles for longer, by
-        bytes instead of seconds.
+        If a point leaves the data in another order than the warm-up did, this workload settles for
+        longer: until it has written enough bytes, not for a number of seconds.
         """
         how = replace(self._how, unbroken_s=0.0)
         if not any(self._disorders(point) for point in self.points):
@@ -413,7 +420,7 @@ class PointStage(PlainStage):
         return replace(how, spare_share=written, settle_fills=fills, settle_s=None)
 
     def _disorders(self, point: Point) -> bool:
-        """Tell whether the point leaves the data in another order than the warm-up did."""
+        """Tell whether a point's writes leave another order of data than the warm-up's writes."""
         workload = point.workload
         part = point.span_percent is not None and point.span_percent < WHOLE_PERCENT
         other = self.returns_to is not None and not self._alike(workload, self.returns_to)
@@ -421,22 +428,21 @@ class PointStage(PlainStage):
 
     @property
     def _at_work_s(self) -> float:
-        """Return the seconds that the run must have lasted when this stage ends.
+        """Return how many seconds the run must have lasted when this stage ends.
 
-        The stage ends with the warm-up's workload, which is measured again after all points for as
-        long as needed. The result is 0 if the settings of this stage keep every point from being
-        VALIDATED.
+        To reach this time, the warm-up's workload is measured for longer at the end of the stage.
+        The result is 0 if, by the settings of the stage, no point can be VALIDATED anyway.
         """
         judging, unbroken_s = self.judging, self.how.unbroken_s
         able = rule(judging.rule).validates and self.repeats >= judging.min_repeats
         return AT_WORK * unbroken_s if able and unbroken_s >= judging.unbroken_s else 0.0
 
     def _before_s(self, back: Workload, hint: RateHint, drive: PlanEnd) -> float:
-        """Return about how long one fill and the warm-up take before this stage."""
+        """Estimate the seconds that one fill and the warm-up take before this stage."""
         size, fast = back.range.length_bytes, drive.fast
         fill_s = size / back.overwrites(self.unit_bytes) / _write_rate(back, hint, 1.0, fast=fast)
         warm_up_s = max(rule(self.judging.rule).min_window_s, WARM_UP_FILLS * fill_s)
-        # The later the warm-up ends, the shorter is the return.
+        # If the warm-up ends later, less time is left for its repetition after the points.
         warm_up_s *= LATE_WARM_UP if drive.at_once else 1.0
         proof_s = 2 * PROOF_S if self.unit_bytes else 0.0
         return size / hint.sequential_bytes_per_s[fast] + warm_up_s + proof_s
@@ -472,7 +478,7 @@ class PointStage(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
     ) -> Concluded[Points]:
-        """Return the results of every point from all its repeats."""
+        """Return the result of each point, from all repeats of the point."""
         if (own := self.with_unit(proven_unit(context.results))) is not self:
             return own.conclude(context, done, ended)
         repeats = by_point(done)
@@ -496,11 +502,11 @@ class PointStage(PlainStage):
         return Concluded(found, (*self.skipped, *more, *block_layer_costs(points, self.name)))
 
     def passes(self, group: Sequence[Point], seed: int) -> Iterator[list[PlannedRepeat]]:
-        """Yield the planned repeats of a group, pass by pass, each pass shuffled.
+        """Yield a group's planned repeats, pass by pass; each pass is shuffled.
 
         Points that only read come after all others. Some drives recover while they are only read,
-        so reads between the writes would hide what many writes in a row do. Reads may also heat
-        the drive for longer than a repeat settles, so that a write after them is slow.
+        so reads between writes would hide the effect of many writes in a row. Reads may also heat
+        the drive, and the heat may slow a later write for longer than its repeat settles.
         """
         writing = [point for point in group if point.workload.writes]
         reading = [point for point in group if not point.workload.writes]
@@ -524,7 +530,7 @@ class PointStage(PlainStage):
     def _ceilings(
         self, context: Context, repeats: Mapping[str, Sequence[Repeat]]
     ) -> dict[str, float]:
-        """Return the rates of the host on a null target, by point, measured after the windows."""
+        """Measure, for each point, the IOPS that this host reaches without a drive."""
         ceilings: dict[str, float] = {}
         for point in self.points:
             if context.interrupted() is not None:
@@ -536,7 +542,7 @@ class PointStage(PlainStage):
     def _together(
         self, context: Context, points: Sequence[PointResult], again: Repeat | None
     ) -> tuple[PointResult, ...]:
-        """Add the findings from comparing the points with each other and with other stages."""
+        """Add findings from comparing the points with one another and with other stages."""
         around = self._around(context, again)
         evidence = {
             p.point.id: evidence_of(p.point, p.repeats, _windows(context, p.repeats), around)
@@ -569,7 +575,7 @@ class PointStage(PlainStage):
         again: Repeat | None,
         lasting: Sequence[Lasting],
     ) -> Iterable[PointResult]:
-        """Return the result of every point that has a repeat, from all its repeats."""
+        """Return the result of each point that has repeats, computed from all its repeats."""
         around = self._around(context, again)
         _, needed = self._warmed(context)
         by_rule = replace(
@@ -598,7 +604,7 @@ def _windows(context: Context, repeats: Sequence[Repeat]) -> list[Measured]:
 
 
 def by_point(done: Sequence[Repeat]) -> dict[str, list[Repeat]]:
-    """Return the repeats of each point, in their order."""
+    """Return the repeats of each point by point id, in the order of measurement."""
     repeats_of: dict[str, list[Repeat]] = {}
     for repeat in done:
         repeats_of.setdefault(repeat.point, []).append(repeat)
@@ -638,15 +644,15 @@ def _repeat_costs(
     drive: PlanEnd,
     host_share: float,
 ) -> tuple[float, float]:
-    """Return seconds and bytes written of one repeat.
+    """Estimate the seconds and the bytes written of one repeat.
 
-    `host_share`: bytes written by the host per byte of flash that becomes invalid.
+    `host_share` is the bytes that the host writes per byte of flash that becomes invalid.
     """
     if not workload.writes:
         settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
         settle_s = min(max(settle_s, how.unbroken_s), how.settle_s or math.inf)
         return settle_s + how.measure_s, 0.0
-    # A small span may use the rest of the drive as spare area, or not.
+    # A drive may or may not use the space outside a small span as spare area.
     gain = target.size_bytes / workload.range.length_bytes if drive.fast else 1.0
     write_rate = _write_rate(workload, hint, gain, fast=drive.fast)
     unknown = LEAST_SPARE_SHARE if drive.at_once else UNKNOWN_SPARE_SHARE
@@ -665,7 +671,7 @@ def _repeat_costs(
 
 
 def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) -> float:
-    """Return the bytes per second that a workload writes; at most the sequential rate."""
+    """Estimate the bytes per second that a workload writes, at most the sequential rate."""
     share = workload.read_percent / 100
     if workload.streams and all(stream.offered_iops for stream in workload.streams):
         return max(1.0, sum(s.written_bytes_per_s for s in workload.streams))
@@ -679,9 +685,9 @@ def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) 
 
 
 def _first_order(point: Point, group: Sequence[Point]) -> tuple[bool, bool]:
-    """Return where a point stands in the first pass: writes before mixes, the heaviest load first.
+    """Return a sort key for the first pass: writes before mixes, and the heaviest load first.
 
-    A long repeat is also proof for lighter loads, so it comes before them. The first repeat of a
-    write comes before any mix, and shows later repeats which rate they must return to.
+    A long repeat also proves that the rates of lighter loads last, so it comes before them. The
+    first repeat of a write comes before any mix: it shows to which rate later repeats must return.
     """
     return point.workload.read_percent > 0, not is_heaviest(point, group)

@@ -1,8 +1,8 @@
 """Fill the drive before anything is measured (SNIA PTS: workload-independent preconditioning).
 
-A drive that was never written answers from its mapping table and has all its flash as spare area;
-such numbers are useless to a planner (Seppanen et al. 2010, III.A.2). All fills run in one run of
-the generator, with no idle second between them.
+A drive that was never written answers reads from its mapping table and has all its flash as spare
+area, so its rates are too high for capacity planning (Seppanen et al. 2010, III.A.2). All fills run
+in one run of the generator, with no idle second between them.
 
 The fill is proven by two independent counters: the kernel's, and the drive's "data units written"
 (NVM Express base specification, SMART log, bytes 48 to 63: thousands of 512 bytes, rounded up). The
@@ -11,11 +11,11 @@ it late. A difference below `TELLS_FROM_UNITS` may be rounding.
 
 The last fill gives each block a header with its place and a checksum. Before anything is
 overwritten, the blocks are read back and compared: all of them, or SAMPLES at random places. If a
-share x of the drive is missing, samples miss it with a probability of (1 - x) ** SAMPLES: of 1 %,
-1 of 23,000 drives; of 0.5 %, 1 of 150.
+share x of the drive is missing, the samples do not show it with a probability of (1 - x) **
+SAMPLES: for x = 1 % in 1 of 23,000 drives, for x = 0.5 % in 1 of 150.
 
-Overhead: one generator start, and one to read. Limits: a fill cannot show that a drive did not
-compress or deduplicate; random data make both useless to the drive.
+Overhead: one start of the generator to write, and one to read. Limits: a fill cannot show whether a
+drive compresses or deduplicates data; but neither can shrink the random data of a fill.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,24 +59,24 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
 from ssdbench.units import format_capacity, format_size
 
-PROOF_TOLERANCE = 1e-3  # of the planned bytes: the very last samples may be missing
-AGREES_WITHIN = 0.01  # of the kernel's count
+PROOF_TOLERANCE = 1e-3  # of the planned bytes: the last samples may be missing
+AGREES_WITHIN = 0.01  # allowed difference / the kernel's count
 UNIT_BYTES = 512_000
-TELLS_FROM_UNITS = 2  # each of two readings is rounded up to a unit
+TELLS_FROM_UNITS = 2  # units: each of two readings is rounded up
 
 
 def log_written_between(before: int | None, after: int | None) -> int | None:
-    """Return the bytes that the health log counted between two readings; None if unknown."""
+    """Return the bytes between two readings of the health log; None if a reading is missing."""
     return None if before is None or after is None else after - before
 
 
 def fill_proof(
     planned: int, seen: int, before: Counters, after: Counters, told: int | None = None
 ) -> Sequence[Finding]:
-    """Return the reasons why a finished fill is not proven.
+    """Return findings that say why a finished fill is not proven; empty if it is proven.
 
-    `planned` has the bytes that the fill was asked for, `seen` the bytes in the samples, and `told`
-    the bytes by the health log.
+    `planned` is the bytes that the fill should write, `seen` the bytes in the measured seconds, and
+    `told` the bytes that the health log counted.
     """
     comparable = bool(after.epoch) and after.epoch == before.epoch
     counted = after.written_bytes - before.written_bytes if comparable else seen
@@ -87,12 +87,12 @@ def fill_proof(
 
 
 def log_tolerance_bytes(counted: int) -> float:
-    """Return by how many bytes the health log may differ from the count and still agree."""
+    """Return how many bytes the health log may differ from the kernel's count to agree with it."""
     return max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES)
 
 
 def _second_witness(counted: int, told: int) -> Sequence[Finding]:
-    """Return a finding if the drive's own count differs from the kernel's."""
+    """Return a finding if the drive's own count of written bytes differs from the kernel's."""
     apart = told - counted
     if abs(apart) <= log_tolerance_bytes(counted):
         return []
@@ -102,19 +102,19 @@ def _second_witness(counted: int, told: int) -> Sequence[Finding]:
 
 
 SAMPLES = 1_000
-READ_BYTES = 128 << 10  # of a read of the whole fill, if its blocks are smaller
+READ_BYTES = 128 << 10  # size of one read, or of one block if that is larger
 READ_DEPTH = 32
-COMPARED_BYTES_PER_S = 2e9  # what one thread of fio compares; a faster drive waits for it
-END = 0.2  # of a fill: its end predicts the rest best
-SEEN = 0.5  # of a fill: needed before its rate is shown
-STEP_S = 60  # no judge looks at a fill, so a simulated drive may run a minute at a time
+COMPARED_BYTES_PER_S = 2e9  # one fio thread compares so much; fast drives wait
+END = 0.2  # last part of a fill, whose rate is used for estimates
+SEEN = 0.5  # part of a fill that must be done before its rate is used
+STEP_S = 60  # no rule judges a fill, so a simulated drive advances a minute at once
 
 
 ReadBack = Literal["whole", "sampled"]
 
 
 class FillRecord(UnitRecord):
-    """Record of all fills, and their counters."""
+    """Record all fills of the stage and the counters of written bytes."""
 
     done: FillDone
 
@@ -125,11 +125,11 @@ class Precondition(PlainStage):
 
     name: str
     fills: tuple[Fill, ...]
-    level_percent: float = 100.0  # of the drive; the rest is never written
-    content: Content = Content.RANDOM  # of a fill that does not say
+    level_percent: float = 100.0  # of the drive; the other part is never written
+    content: Content = Content.RANDOM  # for fills without a content of their own
     title: str = KINDS[StageKind.PRECONDITION].title
-    for_experiment: bool = False  # no number to plan on is measured after it
-    again: bool = False  # the run wrote before it, perhaps at random
+    for_experiment: bool = False  # no number for planning is measured after it
+    again: bool = False  # the run wrote before this fill, perhaps at random
     read_back: ReadBack | None = None  # None: nothing is read back
     kind = StageKind.PRECONDITION
     destructive = True
@@ -139,7 +139,7 @@ class Precondition(PlainStage):
     units_are = "fills"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the exact bytes; the time depends on the drive."""
+        """Plan the exact bytes of all fills; their time depends on the drive."""
         jobs = self.jobs(target, seed=0)
         written = sum(job.total_bytes or 0 for job in jobs)
         compared = self.read_back_jobs(target, jobs, seed=0)
@@ -173,7 +173,7 @@ class Precondition(PlainStage):
         )
 
     def jobs(self, target: TargetInfo, *, seed: int) -> list[Job]:
-        """Return one job per pass, and one for remaining bytes that do not fill a block."""
+        """Return one job per fill, plus one for the remaining bytes that do not fill a block."""
         length = self.level_bytes(target)
         jobs = [
             self._job(
@@ -192,13 +192,13 @@ class Precondition(PlainStage):
         return jobs
 
     def read_back_jobs(self, target: TargetInfo, jobs: Sequence[Job], *, seed: int) -> list[Job]:
-        """Return the jobs that read and compare the last fill; none if it carries no headers."""
+        """Return jobs that read back and compare the last fill; none if its blocks lack headers."""
         if not jobs or (header := jobs[-1].verify) is None:
             return []
         last, length = jobs[-1], jobs[-1].workload.range.length_bytes
         block = header.block_bytes
         parts, start = list[tuple[Pattern, int, int, int]](), 0
-        if length // block > SAMPLES:  # few reads find most of what a whole pass finds
+        if length // block > SAMPLES:  # few reads find most faults
             parts.append((Pattern.RANDOM, block, 0, length // block * block))
         if self.read_back == "whole" or not parts:
             for size in (max(1, READ_BYTES // block) * block, block, length % block):
@@ -234,7 +234,7 @@ class Precondition(PlainStage):
         yield Unit("fills", jobs, self.title, of=1, noted={"planned_bytes": planned})
 
     def measure(self, context: Context, unit: Unit[list[Job]]) -> FillRecord:
-        """Fill the drive; after an early end the written bytes count, but prove nothing."""
+        """Fill the drive; if the fill ends early, its bytes are recorded but it proves nothing."""
         planned = sum(job.total_bytes or 0 for job in unit.work)
         session, target = context.session, context.target
         before, told_before = session.counters(), session.health_written_bytes()
@@ -274,7 +274,7 @@ class Precondition(PlainStage):
     def _compare(
         self, context: Context, filled: Sequence[Job]
     ) -> tuple[dict[str, Any], tuple[Finding, ...]]:
-        """Read the last fill back, before anything overwrites it."""
+        """Read back the last fill and compare it, before anything overwrites the data."""
         jobs = self.read_back_jobs(context.target, filled, seed=context.seed)
         if not jobs or bool(context.unit.cut_short):
             known = self.read_back and context.target.simulated
@@ -313,7 +313,7 @@ class Precondition(PlainStage):
         return done, findings
 
     def _why_not_read(self, target: TargetInfo) -> str:
-        """Return why the fill cannot be read back and compared; empty if it can."""
+        """Return why the fill cannot be read back and compared; "" if this is possible."""
         if target.zone_bytes:
             return "the data of a drive in zones are not read back"
         if self.fills and self._content(self.fills[-1]) is Content.ZEROS:
@@ -323,7 +323,7 @@ class Precondition(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[FillRecord], ended: Ended[FillRecord]
     ) -> Concluded[FillDone]:
-        """Return the fills, and the reasons why they are not a whole and proven fill."""
+        """Return the fills, and findings if they are not a whole or not a proven fill."""
         last = done[0] if done else ended.partial
         labels = self._labels(context.target)
         return Concluded(last.done if last else FillDone(), (*labels, *own_findings(done, ended)))
@@ -374,9 +374,10 @@ def _read_share(run: FioRun, before_bytes: int, size_bytes: int) -> float:
 
 
 def _read_seconds(jobs: Sequence[Job], hint: RateHint, end: int) -> float:
-    """Return the seconds of reads at the slowest (`end` 0) or fastest (`end` 1) rates of a hint.
+    """Return the seconds of read jobs at a hint's slowest (`end` 0) or fastest (`end` 1) rates.
 
-    Reads in order count at the hint's rate of writes, because a drive reads at least as fast.
+    For sequential reads, the hint's sequential write rate is used, because a drive reads at least
+    as fast as it writes.
     """
     rate = min(hint.sequential_bytes_per_s[end], COMPARED_BYTES_PER_S)
     return sum(
@@ -391,7 +392,7 @@ def _so_far(
     before: dict[str, Any],
     all_jobs: Sequence[Job],
 ) -> FillDone | None:
-    """Return the rates of running fills; None until a fill of each order was seen."""
+    """Return rates of running fills; None until sequential and random fills have a rate."""
     ends = before | _ends(run, jobs, least=SEEN)
     if any(_RATES[job.workload.pattern] not in ends for job in all_jobs):
         return None
@@ -402,10 +403,10 @@ _RATES = {Pattern.SEQUENTIAL: "ordered_bytes_per_s", Pattern.RANDOM: "random_byt
 
 
 def _ends(run: FioRun, jobs: Sequence[Job], *, least: float = 1.0) -> dict[str, Any]:
-    """Return the bytes per second at the end of the last fill of each order, and its block size.
+    """Return bytes per second at the end of the last sequential and the last random fill.
 
-    The keys are fields of `FillDone`. If a running fill has written at least the share `least` of
-    its bytes, its newest rate counts.
+    The keys are fields of `FillDone`; the random fill's block size is included. For a fill that
+    still runs, the newest rate is used if it has written at least the share `least` of its bytes.
     """
     bytes_done = np.cumsum(run.series.column("write_bytes"))
     written = float(bytes_done[-1]) if len(bytes_done) else 0.0
@@ -432,10 +433,10 @@ def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
 
 
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
-    """Split jobs into runs of the generator: one run, but on a file one run per block size.
+    """Split jobs into runs of the generator: one run for a drive; for a file, one per block size.
 
-    On a file the kernel counts only the bytes of a process, so the I/Os of two block sizes in one
-    run could not be separated.
+    For a file, the kernel counts only the bytes of a process, so in one run the I/Os of two block
+    sizes could not be separated.
     """
     if target.kind is not TargetKind.FILE:
         return [list(jobs)]

@@ -1,7 +1,8 @@
 """Purge the drive at the start of a run.
 
 Overhead: the time that the drive takes for the purge command. Limits: a drive may ignore a discard.
-A format, sanitize or erase is not proof of erased data either; the report shows the drive's answer.
+Nor does a successful format, sanitize or erase prove that the data are erased; the report shows the
+drive's answer to the command.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ SECONDS = (1.0, 7200.0)
 
 
 class PurgeRecord(UnitRecord):
-    """Record of a drive's answer to its purge."""
+    """Record the drive's answer to the purge command."""
 
     done: PurgeDone
 
@@ -39,7 +40,7 @@ class Purge(PlainStage):
     units_are = "purges"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the time of the drive's command, which takes no time on a simulated drive."""
+        """Plan the time of the purge command; a simulated drive takes almost no time."""
         return StagePlan.of(
             self,
             target,
@@ -52,7 +53,7 @@ class Purge(PlainStage):
         yield Unit("purge", self.method, self.title, noted={"method": self.method.value})
 
     def measure(self, context: Context, unit: Unit[Method]) -> PurgeRecord:
-        """Purge the drive, and record its state before and after."""
+        """Purge the drive, and record its state before and after the purge."""
         purged = context.session.purge(unit.work, _journalled(context))
         context.recent.forget()
         context.meter.add(seconds=purged.seconds, bytes_read=0, bytes_written=0)

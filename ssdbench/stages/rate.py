@@ -1,14 +1,15 @@
-"""Find the highest offered rate (open loop) at which a percentile of latency keeps its limit.
+"""Find the highest offered rate (open loop) at which a latency percentile is within its limit.
 
 Each rate is offered in one run of the generator: first the drive settles, then requests count. A
-search raises the rate by a factor until a rate fails, and then bisects. If a rate stays undecided,
-it is offered once more for longer. The first search of several does not count. Later searches use
-other offsets and arrival times; the answer is the lowest result. The latency of a request counts
-from when it was due, over all clients.
+search multiplies the rate by a factor until a rate fails, and then bisects. If a rate neither
+clearly keeps nor clearly misses the limit, it is offered once more for longer. The first of several
+searches does not count. Each search uses other offsets and arrival times; the answer is the lowest
+result of the searches that count. The latency of a request counts from when the request was due.
+The percentile is computed over the requests of all clients.
 
-Overhead: one run of the generator per rate, about six rates per search. Limits: rates are tried
-in the order of the search, not at random. A drive recovers at a low rate, so set a longer `settle`
-to see the effect of a long load.
+Overhead: one run of the generator per rate, about six rates per search. Limits: rates are tried in
+the order of the search, not at random. A drive may recover while a low rate is offered, so set a
+longer `settle` to see the effect of a long load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,8 +68,8 @@ from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.units import NS_PER_S, format_duration, format_ns
 
 USUAL_START_IOPS = 1000.0
-LOOK_STEPS, STEPS = (4, 12), (2, 13)  # rates of the first look and of a search: least, most
-MOST_GROWTHS = 3  # steps from FIRST_CLIENTS to MOST_CLIENTS
+LOOK_STEPS, STEPS = (4, 12), (2, 13)  # fewest and most rates of the first search, of another
+MOST_GROWTHS = 3  # increases from FIRST_CLIENTS to MOST_CLIENTS
 GROWS = (
     f"from {FIRST_CLIENTS} clients; {MORE_CLIENTS} times as many, up to {MOST_CLIENTS:,}, if "
     "requests wait for a free client"
@@ -78,7 +79,7 @@ STEP_S = 5
 
 @dataclass(frozen=True)
 class Rate(RateGoal, PlainStage):
-    """Offer one workload at growing rates; `start_iops` is the first rate, if it is given."""
+    """Offer one workload at growing rates; `start_iops` is the first rate (None: choose one)."""
 
     start_iops: float | None = None
     kind = StageKind.RATE
@@ -93,7 +94,7 @@ class Rate(RateGoal, PlainStage):
         return self.workload.writes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan for few and for many rates, because their number is not known."""
+        """Plan for the fewest and the most rates, as the number of rates is not known before."""
         few, many = (a + self.repeats * b for a, b in zip(LOOK_STEPS, STEPS, strict=True))
         many += MOST_GROWTHS * self.clients_grow
         longest_s = max(self.window_s, LONGEST_STALLS_S)
@@ -127,7 +128,7 @@ class Rate(RateGoal, PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[RateStep]) -> Iterator[Unit[OfferedRate]]:
-        """Yield one rate after another; the next depends on which rates kept the limit."""
+        """Yield one rate after another; the next rate depends on which rates kept the limit."""
         while (asked := self.upcoming(context, done)) is not None:
             counts = f"{self.each} {asked.search}"
             counts += f" of {self.repeats}" if asked.search <= self.repeats else ""
@@ -148,7 +149,7 @@ class Rate(RateGoal, PlainStage):
         return next_rate(self, self.start_iops or started_from(self, context), done)
 
     def measure(self, context: Context, unit: Unit[OfferedRate]) -> RateStep | None:
-        """Offer one rate: settle, count, and judge; None if the run must end."""
+        """Offer one rate: let the drive settle, count, judge; None if the run must end."""
         asked = unit.work
         workload = self.workload.model_copy(
             update={"rate_iops": asked.rate_iops, "numjobs": asked.clients}
@@ -193,7 +194,7 @@ class Rate(RateGoal, PlainStage):
     def conclude(
         self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
     ) -> Concluded[RateFound]:
-        """Return the lowest rate of all finished searches."""
+        """Return the lowest result of all finished searches, and the findings."""
         went = searched(self, self.start_iops or started_from(self, context), done)
         looked = [step for step in done if not step.search]
         csv = context.store.directory() / RATES
@@ -215,7 +216,7 @@ class Rate(RateGoal, PlainStage):
 
 
 def _store(path: Path, requests: Requests, window: OfferedWindow) -> None:
-    """Store the latencies of reads and writes as histograms, one for each block of the window."""
+    """Store latency histograms of reads and of writes, one for each part of the window."""
     inside = requests.due_between(window.from_s * NS_PER_S, window.to_s * NS_PER_S)
     parts = {"read": inside.of_direction(writes=False), "write": inside.of_direction(writes=True)}
     blocks = {
@@ -227,7 +228,7 @@ def _store(path: Path, requests: Requests, window: OfferedWindow) -> None:
 
 
 def started_from(stage: Rate, context: Context) -> float:
-    """Return the first rate: half of the IOPS of an equal point, if the run measured one."""
+    """Return the first rate: half of the IOPS that the run measured for the same kind of load."""
     wanted = stage.workload
     same = (wanted.block_bytes, wanted.read_percent, wanted.pattern)
     for result in reversed(context.results):
@@ -235,7 +236,7 @@ def started_from(stage: Rate, context: Context) -> float:
             done = point.point.workload
             estimate = point.estimate("iops")
             if done.streams:
-                continue  # a mix of several streams says little about one kind of request
+                continue  # several streams say little about one workload
             if estimate and (done.block_bytes, done.read_percent, done.pattern) == same:
                 return estimate.value / 2
     warm = [r.verdict.mean for r in context.results if r.verdict and r.verdict.mean > 0]

@@ -1,4 +1,4 @@
-"""Summarize the searches for a rate as a result, CSV and findings; pure."""
+"""Summarize the searches for a rate as a result, CSV and findings; no I/O."""
 
 import csv
 import io
@@ -41,15 +41,15 @@ from ssdbench.stats.planning.capacity import RateStep as JudgedStep
 from ssdbench.stats.planning.capacity import knee, rate_at_slo
 from ssdbench.units import format_ns
 
-LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence
+LEAST_SEARCHES = 5  # the lowest of five is below the true median with 97 % confidence
 
 
 def answer(
     sought: RateGoal, searched: Sequence[Searched], looked: Sequence[RateStep] = ()
 ) -> RateFound:
-    """Return the lowest rate over all finished searches, with all offered rates.
+    """Return the lowest rate of all finished searches, and a list of all offered rates.
 
-    `looked` has the rates of the first search, which does not count.
+    `looked` has the rates that the first search offered; this search does not count.
     """
     ended = [one for one in searched if one.ended]
     workload = sought.workload
@@ -83,10 +83,10 @@ def answer(
 
 
 def as_lasted(sought: RateGoal, found: RateFound, lasted: Sequence[RateStep]) -> RateFound:
-    """Return the answer with the runs of fio that tried whether its rate lasts.
+    """Add to the answer the last runs of fio, which tested whether its rate lasts.
 
-    `lasted` has the runs at the rate that was offered last. If this rate lasted and is lower than
-    the answer, it replaces the answer.
+    `lasted` has the runs at the last offered rate. If the drive kept this rate and the rate is
+    lower than the answer, it becomes the answer.
     """
     rate = found.rate_iops
     broken = any(broke_down(sought, step) for step in lasted)
@@ -98,7 +98,7 @@ def as_lasted(sought: RateGoal, found: RateFound, lasted: Sequence[RateStep]) ->
 def lowered(
     sought: RateGoal, found_iops: float | None, lasted_iops: float | None
 ) -> Iterator[Finding]:
-    """Return a note if a lower rate than the searches found was offered at the end."""
+    """Yield a finding if the answer is a lower rate than the searches found."""
     if found_iops is not None and lasted_iops is not None and lasted_iops < found_iops:
         yield LoweredRate(found_iops, lasted_iops).finding(stage=sought.name)
 
@@ -106,7 +106,7 @@ def lowered(
 def buffer_findings(
     sought: RateGoal, searched: Sequence[Searched], buffer_bytes: int
 ) -> Iterator[Finding]:
-    """Return a finding if a window of the rate found may fit into the drive's buffer."""
+    """Yield a finding if all writes of a window at the found rate may fit into the buffer."""
     workload = sought.workload
     if not workload.writes:
         return
@@ -124,7 +124,7 @@ def buffer_findings(
 
 
 def csv_text(steps: Sequence[RateStep]) -> str:
-    """Return the offered rates as CSV, one line each."""
+    """Return the offered rates as CSV, one line per rate."""
     stream = io.StringIO()
     left_out = {"findings", "block_means_ns"}
     names = [name for name in RateStep.model_fields if name not in left_out]
@@ -140,10 +140,10 @@ def _step(step: RateStep) -> JudgedStep:
 
 
 def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
-    """Return the offered rates for `rate_at_slo`; a failed rate counts as 0 IOPS achieved.
+    """Return the offered rates as `rate_at_slo` needs them; a failed rate gets 0 IOPS achieved.
 
-    A rate above `most_iops` fails, because the drive completes no more than that when requests
-    always wait.
+    A rate above `most_iops` counts as failed: the drive does not complete more than `most_iops`
+    even when requests always wait for it.
     """
     return [
         JudgedStep(
@@ -156,7 +156,7 @@ def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
 
 
 def search_findings(sought: RateGoal, found: RateFound, *, complete: bool) -> Iterator[Finding]:
-    """Return findings on too few searches, no rate within the limit, or late requests."""
+    """Yield findings: too few searches, no rate within the limit, requests that were sent late."""
     if complete and found.searches < LEAST_SEARCHES:
         yield TooFewSearches(found.searches, LEAST_SEARCHES).finding(stage=sought.name)
     if found.rate_iops is None and found.searches:
@@ -173,7 +173,7 @@ def search_findings(sought: RateGoal, found: RateFound, *, complete: bool) -> It
 
 
 def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
-    """Return a finding if the rate found did not keep its limit for long enough."""
+    """Yield a finding if the found rate was not within the limit for long enough."""
     passed_s = sum(step.window_s + sought.settle_s for step in found.lasted)
     broken = next((step for step in found.lasted if broke_down(sought, step)), None)
     if broken is not None:
@@ -185,11 +185,11 @@ def _lasting(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
 
 
 def _fails_soon(sought: RateGoal, found: RateFound, rate_iops: float) -> bool:
-    """Tell whether the drive itself missed the limit at a rate little above the answer.
+    """Tell whether the drive, not the clients, missed the limit at a rate just above the answer.
 
-    Then even the latencies counted from when a request was sent are above the limit. While requests
-    wait for their client, the drive has fewer requests at once than were due, so without such waits
-    this rate would fail, too, and the answer would be below it.
+    In this case, even latencies counted from the sending of a request are above the limit. Waits
+    for a client only reduce the drive's load: fewer requests are in flight than were due. So
+    without these waits the rate would fail as well, and the answer would still be below this rate.
     """
     failed = (
         step.offered_iops
@@ -200,7 +200,7 @@ def _fails_soon(sought: RateGoal, found: RateFound, rate_iops: float) -> bool:
 
 
 def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
-    """Return findings that make the rate found not VALIDATED, or that limited it."""
+    """Yield findings that invalidate the found rate, or that say what limited it."""
     steps = [*found.steps, *found.lasted]
     most = completed(found.steps)
     above = [s for s in decided(found.steps) if s.kept and s.offered_iops > most]
@@ -208,7 +208,7 @@ def _unsure(sought: RateGoal, found: RateFound) -> Iterator[Finding]:
         highest = max(above, key=lambda s: s.offered_iops)
         yield AboveCompletions(highest.offered_iops, most).finding(stage=sought.name)
     there = [s for s in steps if s.offered_iops == found.rate_iops]
-    # Of a lower rate that lasted, perhaps no run was sure to keep the limit.
+    # If the answer is a lower rate that lasted, perhaps none of its runs surely kept the limit.
     answered = [s for s in there if s.kept] or there
     if not answered:
         return

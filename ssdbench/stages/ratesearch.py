@@ -1,9 +1,9 @@
-"""Decide from the rates offered so far which rate comes next, and for how long; pure.
+"""Decide from the rates offered so far which rate is offered next, and for how long; no I/O.
 
-A first search, which does not count, finds the approximate rate, how much the drive completes when
-requests always wait, and the time between two stalls. The searches after the first begin at the
-approximate rate, with windows that are long enough. If requests waited for a free client, the rate
-is offered again from more clients.
+A first search, which does not count, finds three numbers: the approximate rate, the IOPS that the
+drive completes when requests always wait, and the time between two stalls. The later searches begin
+at the approximate rate, with windows that are long enough for the stalls. If requests waited for a
+free client, the rate is offered again from more clients.
 """
 
 import math
@@ -18,36 +18,36 @@ from ssdbench.stats.openloop import GROWTH, NEARBY, ONLY_UPPER, TREND_P, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
 from ssdbench.stats.series import trend
 
-BACKLOG = 0.95  # a drive that completes a smaller share of the offered rate has a growing backlog
-LEAST_BEYOND = 100  # requests of a window that are slower than the percentile
-LEAST_STALLS = 10  # in a window, if the drive has stalls
-AIMED_BEYOND = 800  # as LEAST_BEYOND, for windows: a percentile is then known to 5 to 10 %
-SPARED = 2  # times LEAST_STALLS: stalls that a window should have
-LONGEST_WINDOW_S = 600.0  # of windows whose length is chosen automatically
-LONGEST_STALLS_S = 900.0  # of windows of a search that need this time for enough stalls
-CLOSE = 1.15  # factor up to which an answer may be too low because requests waited for a client
+BACKLOG = 0.95  # if the drive completes a smaller share of the rate, a backlog grows
+LEAST_BEYOND = 100  # requests of a window slower than the percentile, at least
+LEAST_STALLS = 10  # stalls in a window, at least, if the drive has stalls
+AIMED_BEYOND = 800  # slower requests aimed at: they give a percentile within 5 to 10 %
+SPARED = 2  # times LEAST_STALLS: stalls aimed at in a window
+LONGEST_WINDOW_S = 600.0  # of windows with an automatic length
+LONGEST_STALLS_S = 900.0  # of a search's windows that wait for enough stalls
+CLOSE = 1.15  # an answer may be too low by this factor because of waits for clients
 NEAR = 1.2  # rates within this factor are assumed to have stalls equally often
-LOOK_RESOLUTION = 0.2  # of the first search, as a share of the rate
-MOST_OVERLOADED = 3  # rates that are offered to find a backlog
-AGAIN = 2.0  # times the window, if a rate is offered again
-FIRST_CLIENTS = 16  # if the profile does not give a number
-MOST_CLIENTS = 1024  # if clients are added automatically
-MORE_CLIENTS = 4  # times as many clients, if requests waited for a free client
-BUSY_OF_TAIL = 0.1  # share of the requests beyond the percentile that may wait for a client
-OMISSION_FACTOR = 1.1  # a percentile from the due time is reported if this many times larger
+LOOK_RESOLUTION = 0.2  # resolution of the first search / rate
+MOST_OVERLOADED = 3  # most rates that are offered to find a backlog
+AGAIN = 2.0  # an undecided rate is offered again for so many times the window
+FIRST_CLIENTS = 16  # used if the profile gives no number
+MOST_CLIENTS = 1024  # limit of clients that are added automatically
+MORE_CLIENTS = 4  # factor of clients if requests waited for a free client
+BUSY_OF_TAIL = 0.1  # of the requests slower than the percentile; more must not wait for a client
+OMISSION_FACTOR = 1.1  # report waits if they make the percentile so many times larger
 LASTS_S = 1800.0  # length of a constant load
-SETTLES_S = 600.0  # its first part, which does not count
-LOWER = 1.05  # a rate that did not last, over the rate that is offered next
-MOST_LOWER = 3  # of such lower rates
-MOST_REQUESTS = 10_000_000  # of one start, because its log is read as a whole
-MORE_TRIALS = 3  # times the length of all trials, at most, while waits still get longer
-RISES = 0.05  # growth of the waits, as a share of their mean over all trials
-SAME_RATE = 1.02  # more clients do not help if they complete less than this times as much
+SETTLES_S = 600.0  # first part of a constant load, which does not count
+LOWER = 1.05  # rate that did not last / rate that is offered next
+MOST_LOWER = 3  # most lower rates that are offered
+MOST_REQUESTS = 10_000_000  # of one run of fio, whose log is read as a whole
+MORE_TRIALS = 3  # trials may last so many times as long while waits still grow
+RISES = 0.05  # growth of waits / mean of waits over all trials
+SAME_RATE = 1.02  # more clients help only if they complete more than this times as much
 
 
 @dataclass(frozen=True)
 class RateGoal:
-    """Describe the rate that is searched for; `workload` has one request per job and no rate."""
+    """Describe the rate to search for; `workload` has one request per job and no fixed rate."""
 
     name: str
     workload: Workload
@@ -60,17 +60,17 @@ class RateGoal:
     repeats: int = 5
     window_s: float = 60.0
     settle_s: float = 30.0
-    lasts_s: float = 0.0  # how long the answered rate is offered at the end; 0: not at all
+    lasts_s: float = 0.0  # how long the answer is offered at the end; 0: not offered again
     clients_grow: bool = False  # clients are added while requests wait for a free one
 
     @property
     def limited(self) -> str:
-        """Return the limited percentile in words, such as `p99`, `p99 of reads`."""
+        """Return the percentile that has the limit, in words, such as `p99` or `p99 of reads`."""
         return f"{self.percentile} of {self.direction}s" if self.direction else self.percentile
 
     @property
     def rarer_share(self) -> float:
-        """Return the share of the direction with fewer requests, whose percentile must be known."""
+        """Return the smaller one of the shares of reads and of writes; shares of 0 do not count."""
         reads = self.workload.read_percent / 100
         return min(share for share in (reads, 1 - reads) if share > 0)
 
@@ -79,8 +79,8 @@ class RateGoal:
 class OfferedRate:
     """Describe one run of the generator at one rate."""
 
-    search: int  # number of the search, from 1; 0: the first search, which does not count
-    step: int  # number within the search, from 1
+    search: int  # number of the search; 0 is the first search, which does not count
+    step: int  # number of the run within the search, from 1
     rate_iops: float
     window_s: float
     clients: int = 1
@@ -88,7 +88,7 @@ class OfferedRate:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """Hold one search, which may be unfinished."""
+    """Hold one search for the rate; the search may be unfinished."""
 
     search: int
     held_iops: float | None
@@ -114,9 +114,10 @@ def next_rate(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> 
 def _next_of_lasting(
     sought: RateGoal, went: Sequence[Searched], done: Sequence[RateStep]
 ) -> OfferedRate | None:
-    """Return the next run of fio at the rate found; None if a rate lasted, or too many failed.
+    """Return the next run of fio that tests whether the found rate lasts; None at the end.
 
-    A rate that does not last is followed by a lower one.
+    If a rate does not last, a lower rate is offered. The test ends when a rate lasts, or after too
+    many rates that did not last.
     """
     held = [one.held_iops for one in went if one.ended]
     if not sought.lasts_s or len(held) < sought.repeats or None in held:
@@ -139,26 +140,26 @@ def _next_of_lasting(
 
 
 def lasting(sought: RateGoal, done: Sequence[RateStep]) -> list[RateStep]:
-    """Return the runs of fio at the rate found, which followed all searches."""
+    """Return the runs of fio after all searches, which test whether the found rate lasts."""
     return [step for step in decided(done) if step.search > sought.repeats]
 
 
 def at_last_rate(offered: Sequence[RateStep]) -> list[RateStep]:
-    """Return the runs of fio at the newest rate."""
+    """Return those runs of fio that offered the same rate as the newest run."""
     return [step for step in offered if step.asked_iops == offered[-1].asked_iops]
 
 
 def broke_down(sought: RateGoal, step: RateStep) -> bool:
-    """Tell whether a rate missed its limit by more than the uncertainty of its percentile."""
+    """Tell whether a rate missed the limit by more than its percentile is uncertain."""
     return not step.kept and step.reason != ONLY_UPPER
 
 
 def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
     """Return the next run of fio at a constant load; None if all runs have ended.
 
-    First the load is offered until there are enough clients and ten minutes have passed. Trials
-    follow until half an hour is over, but no fewer than `repeats`; more trials follow while waits
-    still grow, or while few requests are slower than the percentile.
+    At first, the load is offered until there are enough clients and ten minutes have passed. Then
+    trials follow until half an hour is over, but at least `repeats` trials. More trials follow
+    while waits of requests still grow, or while too few requests are slower than the percentile.
     """
     if (more := more_clients(sought, done)) is not None:
         last = done[-1]
@@ -184,12 +185,12 @@ def next_load(sought: RateGoal, load_iops: float, done: Sequence[RateStep]) -> O
 
 
 def longest_s(sought: RateGoal) -> float:
-    """Return the longest time of all trials, in seconds, if few requests are slow."""
+    """Return how many seconds all trials may take together if few requests are slow."""
     return MORE_TRIALS * sought.repeats * (LONGEST_WINDOW_S + sought.settle_s)
 
 
 def aimed_s(sought: RateGoal, rate_iops: float) -> float:
-    """Return the seconds after which AIMED_BEYOND requests are slower than the percentile."""
+    """Return the seconds until AIMED_BEYOND requests were slower than the percentile."""
     tail = 1 - QUANTILES[sought.percentile]
     return AIMED_BEYOND / max(sought.rarer_share * rate_iops * tail, 1e-9)
 
@@ -200,23 +201,24 @@ def trials(done: Sequence[RateStep]) -> list[RateStep]:
 
 
 def rises(tried: Sequence[RateStep]) -> bool:
-    """Tell whether waits grow from trial to trial."""
+    """Tell whether mean latencies rise significantly from trial to trial."""
     drift = trend([mean for step in tried for mean in step.block_means_ns])
     return drift.p <= TREND_P and drift.change > RISES
 
 
 def clients_for(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> int:
-    """Return the number of clients: at least the number so far, each with a request per second."""
+    """Return the number of clients: at least as many as so far, but not more than can be used."""
     grown = max((step.clients for step in done), default=0) if sought.clients_grow else 0
     most = most_threads(rate_iops, sought.workload.read_percent)
     return min(max(sought.workload.numjobs, grown), most)
 
 
 def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
-    """Return the number of clients to offer the last rate again; None if more would not help.
+    """Return with how many clients to repeat the last rate; None if more would not help.
 
-    More clients do not help if few requests waited, if the percentile from the sending time is
-    above the limit already, or if more clients did not complete more of a backlog.
+    More clients do not help in three cases: few requests waited for a client; the percentile
+    counted from the sending of requests is above the limit already; or, at a backlog, an earlier
+    increase of clients did not raise the completed IOPS.
     """
     if not done or not sought.clients_grow:
         return None
@@ -234,13 +236,13 @@ def more_clients(sought: RateGoal, done: Sequence[RateStep]) -> int | None:
 
 
 def waited(sought: RateGoal, step: RateStep) -> bool:
-    """Tell whether requests waited so long for a free client that the percentile changed."""
+    """Tell whether waits for a free client changed the percentile."""
     few = BUSY_OF_TAIL * (1 - QUANTILES[sought.percentile])
     return step.busy_share > few or step.value_ns > OMISSION_FACTOR * step.seen_ns
 
 
 def decided(steps: Sequence[RateStep]) -> list[RateStep]:
-    """Return the steps, except those whose rate was offered again from more clients."""
+    """Return the offered rates, except those that were repeated with more clients."""
 
     def again(step: RateStep, after: RateStep) -> bool:
         same = (step.search, step.asked_iops) == (after.search, after.asked_iops)
@@ -251,7 +253,7 @@ def decided(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def searched(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> list[Searched]:
-    """Return the searches that count, also an unfinished one."""
+    """Return the searches that count, including one that is unfinished."""
     went = [one for one, _ in _course(sought, start_iops, done)]
     return [one for one in went if one.search and one.steps]
 
@@ -287,10 +289,11 @@ def _course(
 
 
 def settled(steps: Sequence[RateStep]) -> list[RateStep]:
-    """Return the steps that decide a search, without rates that are offered once more.
+    """Return the offered rates that decide a search; leave out runs that must be repeated.
 
-    A rate is offered once more if the percentile kept the limit, but its upper limit did not.
-    The window then had too few requests, and otherwise the search would miss a good rate.
+    A rate is offered once more if its percentile was within the limit, but the upper limit of the
+    percentile's interval was not: its window had too few requests. Without the repetition, the
+    search would reject a good rate.
     """
     decide = []
     steps = decided(steps)
@@ -304,9 +307,9 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """Return a rate at which a backlog should grow; None after enough such rates were tried.
+    """Return a rate so high that a backlog should grow; None after enough such rates.
 
-    The rate is above all rates so far, because a rate that was kept causes no backlog.
+    The rate is above all rates offered so far.
     """
     failed = min((step.asked_iops for step in steps if not step.kept), default=math.inf)
     beyond = sum(step.asked_iops > GROWTH * failed * (1 - 1e-9) for step in steps)
@@ -316,18 +319,18 @@ def _overload(steps: Sequence[RateStep]) -> float | None:
 
 
 def _held(search: Search, steps: Sequence[RateStep]) -> float | None:
-    """Return the rate that a search found, in whole requests per second as offered."""
+    """Return the highest rate that a search found to keep the limit, as fio offered it."""
     kept = [s.offered_iops for s in steps if s.kept and s.asked_iops == search.held_iops]
     return max(kept, default=None)
 
 
 def least_iops(sought: RateGoal) -> float:
-    """Return the rate below which a window has too few requests to bound the percentile."""
+    """Return the lowest rate at which a window has enough requests to bound the percentile."""
     return 3 * smallest_sample(QUANTILES[sought.percentile]) / sought.window_s
 
 
 def window_s(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> float:
-    """Return the length of a window with enough slow requests and stalls, within its limits."""
+    """Return a window's length in seconds: enough slow requests and stalls, but not too long."""
     enough_s = min(aimed_s(sought, rate_iops), LONGEST_WINDOW_S)
     if (cycle := cycle_s(done, rate_iops)) is not None:
         enough_s = max(enough_s, min(SPARED * LEAST_STALLS * cycle, LONGEST_STALLS_S))
@@ -335,7 +338,7 @@ def window_s(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> fl
 
 
 def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
-    """Return the mean time between two stalls at about this rate; None if there was no stall."""
+    """Return the mean seconds between two stalls at about this rate; None without a stall."""
     near = [
         step
         for step in decided(steps)
@@ -346,11 +349,11 @@ def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
 
 
 def overloaded(step: RateStep) -> bool:
-    """Tell whether the drive completed so few requests that a backlog grew for the whole step."""
+    """Tell whether the drive completed too few requests, so that a backlog grew all the time."""
     return step.achieved_iops < BACKLOG * step.offered_iops
 
 
 def completed(steps: Sequence[RateStep]) -> float:
-    """Return the lowest IOPS that the drive completed with a backlog; infinite without backlog."""
+    """Return the lowest IOPS that the drive completed while a backlog grew; else infinity."""
     behind = (step.achieved_iops for step in decided(steps) if overloaded(step))
     return min((rate for rate in behind if rate > 0), default=math.inf)

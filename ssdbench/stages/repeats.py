@@ -1,23 +1,24 @@
-"""Decide which repeats run for long without a break, and which points get extra repeats.
+"""Decide which repeats are long, that is, run without a break, and which points get extra repeats.
 
-A rate counts only if it lasts: the load must run for long without a break and stay flat. Writes run
-for half an hour, reads and mixes for two hours, because the effect of heat comes late. A load that
-moves fewer bytes is easier for the drive. So only the heaviest load of each kind (reads, mixes,
-writes of one layout) runs for long, in its first repeat, before all other points of its group. If
-the rate of this load lasts, so does the rate of each point of its kind that moved fewer bytes.
-Mixes of all layouts are one kind: a mix waits until a heavier mix in a later group has run for
-long. The warm-up and the writes that change the layout are a proof for writes. The heaviest load is
-guessed before the start: the largest block, then the most requests in flight. If another point
-moves more bytes, or if the long repeat slowed down, the next repeat of this point is long, too.
+A rate counts only if it lasts: the load must run for long without a break, and its rate must stay
+flat. Such a long repeat takes half an hour for writes, and two hours for reads and mixes, because
+heat slows them late. A load that moves fewer bytes is easier for the drive. So of each kind of load
+(reads, mixes, writes of one layout) only the heaviest one gets a long repeat, in its first repeat,
+before all other points of its group. If its rate lasts, so does the rate of each point of this kind
+that moved fewer bytes. Mixes of all layouts are one kind: a lighter mix needs no long repeat if a
+heavier mix comes in a later group. For writes, the warm-up and the writes that change the layout
+also prove that a rate lasts. The heaviest load is guessed before the start: the largest block, then
+the most requests in flight. If another point turns out to move more bytes, or if the long repeat
+slowed down, the next repeat of that point is long, too.
 
-A point without a long repeat measures in its first repeat until its mean is precise; its later
-windows have the same length. A later repeat whose rate differs from the earlier ones first runs for
-half an hour.
+A point without a long repeat measures in its first repeat until the mean is precise; the windows of
+its later repeats have the same length. If the rate of a later repeat differs from the rate of the
+earlier ones, this repeat runs for half an hour without a break before its window.
 
-Extra repeats are for wide intervals, disturbed repeats, and repeats that had not settled. Extra
-repeats are declared before the start. No repeat is replaced or dropped: extra repeats come after
-the planned ones, in shuffled passes, and all repeats count and are shown. The decision uses only
-the stored repeats, so a resumed run decides the same.
+A point gets extra repeats if its interval is wide, or if repeats were disturbed or had not settled.
+The rules for extra repeats are fixed before the start. No repeat is replaced or dropped: extra
+repeats come after the planned ones, in shuffled passes, and all repeats count and are shown. The
+decision uses only stored repeats, so a resumed run decides the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,13 +33,13 @@ from ssdbench.model.workload import Point
 from ssdbench.stages.measuring import PlannedRepeat
 from ssdbench.stats.estimate import t_interval
 
-LONG = 4  # times the usual stretch: two hours
-AS_HEAVY = 0.95  # of the bytes a second
+LONG = 4  # long repeats of reads and mixes last so many times as long: 2 h
+AS_HEAVY = 0.95  # of the bytes per second: then a load counts as equally heavy
 
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """A load that kept its rate: it ran for long without a break and stayed flat."""
+    """Describe a load that kept its rate: it ran long without a break, and the rate stayed flat."""
 
     kind: object
     bytes_per_s: float
@@ -52,11 +53,12 @@ def with_unbroken(
     lasting: Sequence[Lasting] = (),
     later: Sequence[Point] = (),
 ) -> PlannedRepeat:
-    """Return the repeat with its unbroken length, or with the level of an earlier long repeat.
+    """Make a planned repeat long if the load needs a proof; else add the level to return to.
 
-    `group` has the points with the same layout, `later` the points of later groups. `repeats` has
-    the finished repeats of each point, by point id. `usual_s` is the time for which writes must run
-    without a break; 0 switches this off. `lasting` has the loads that kept their rate.
+    A long repeat gets `unbroken_s`; other repeats get the rate and settle time of earlier repeats.
+    `group` has the points of the same layout, `later` the points of later groups. `repeats` has the
+    finished repeats by point id. `usual_s` is how long writes must run without a break; 0 switches
+    long repeats off. `lasting` has the loads that kept their rate.
     """
     if not usual_s:
         return one
@@ -76,17 +78,18 @@ def with_unbroken(
 
 
 def unbroken_s_of(point: Point, usual_s: float) -> float:
-    """Return how long a load must run without a break, in seconds."""
+    """Return how many seconds a load must run without a break to prove that its rate lasts."""
     workload = point.workload
     return LONG * usual_s if workload.read_percent and not workload.paced else usual_s
 
 
 def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence[Lasting]) -> bool:
-    """Tell whether a load is known to keep its rate for long.
+    """Tell whether a point needs no long repeat of its own any more.
 
-    The proof is a long repeat of the load, or a load in `lasting` of the same kind that moves at
-    least 95 % of the bytes per second. `own` has the finished repeats of the load. Before the first
-    repeat, every load in `lasting` counts as the heavier load.
+    This is so if the point has had a long repeat, or if a load of the same kind in `lasting` moves
+    at least 95 % of the point's bytes per second. `own` has the point's finished repeats. Before
+    the point's first repeat, its bytes per second are not known, so each load of its kind in
+    `lasting` suffices.
     """
     long_s = unbroken_s_of(point, usual_s)
     most = max((repeat.bw_bytes_per_s for repeat in own), default=0.0)
@@ -97,7 +100,7 @@ def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence
 def seen_to_last(
     points: Sequence[Point], repeats: Mapping[str, Sequence[Repeat]], usual_s: float
 ) -> list[Lasting]:
-    """Return the loads with a long repeat that stayed flat from its start on."""
+    """Return the loads whose long repeat was flat from its beginning."""
     return [
         Lasting(kind(point), repeat.bw_bytes_per_s)
         for point in points
@@ -110,7 +113,7 @@ def seen_to_last(
 
 
 def _with_known_level(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepeat:
-    """Set settle time and level of a repeat from the newest unbroken repeat, if that was flat."""
+    """Set a repeat's settle time and level from the point's newest long repeat, if it was flat."""
     long = next((repeat for repeat in reversed(own) if repeat.unbroken_s), None)
     if long is None or long.settle is None or not long.settle.steady:
         return one
@@ -119,23 +122,24 @@ def _with_known_level(one: PlannedRepeat, own: Sequence[Repeat]) -> PlannedRepea
 
 
 def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
-    """Guess whether a point moves the most bytes of all points of its kind in `group`."""
+    """Guess, before measuring, whether a point moves the most bytes of its kind in `group`."""
     return point == max((one for one in group if kind(one) == kind(point)), key=_weight)
 
 
 def proven_later(point: Point, later: Sequence[Point]) -> bool:
-    """Tell whether a heavier load of the same kind comes later, which proves this load, too.
+    """Tell whether a heavier load of the same kind comes later, whose proof also covers this point.
 
-    If that load does not last, or moves fewer bytes, the point stays without a proof.
+    If the heavier load does not keep its rate, or moves fewer bytes than guessed, nothing proves
+    that the rate of this point lasts.
     """
     own = kind(point)
     return any(kind(one) == own and _weight(one) > _weight(point) for one in later)
 
 
 def kind(point: Point) -> object:
-    """Return a key that is equal for comparable loads: reads, mixes, or writes of one layout.
+    """Return the point's kind, equal for comparable loads: reads, mixes, or writes of one layout.
 
-    A load with a fixed rate is not compared with other loads.
+    The key of a load with a fixed rate is the point id.
     """
     workload = point.workload
     if workload.paced:
@@ -152,20 +156,20 @@ def _weight(point: Point) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExtraRule:
-    """Rules for extra repeats; `most` is the largest number of repeats per point."""
+    """Hold the rules for extra repeats; `most` is the largest number of repeats per point."""
 
     most: int = 0
-    width: float | None = None  # half the 95 % interval over the mean; wider ones get more
-    against_disturbance: bool = False  # until as many as planned were undisturbed
-    unsettled: int = 0  # at most so many beyond the planned ones, until as many as planned settled
+    width: float | None = None  # half the 95 % interval / mean; wider ones get more
+    against_disturbance: bool = False  # repeat until as many as planned were undisturbed
+    unsettled: int = 0  # most extra repeats to get as many settled repeats as planned
 
     def most_of(self, planned: int) -> int:
-        """Return the most repeats per point."""
+        """Return the largest number of repeats that a point may get."""
         return max(planned, self.most, planned + self.unsettled)
 
 
 def interval_width(repeats: Sequence[Repeat]) -> float:
-    """Return half the width of the 95 % interval of the mean, as a share of the mean."""
+    """Return half the width of the mean's 95 % interval, divided by the mean."""
     values = [repeat.iops for repeat in repeats]
     interval = t_interval(values)
     mean = sum(values) / len(values) if values else 0.0
@@ -173,7 +177,7 @@ def interval_width(repeats: Sequence[Repeat]) -> float:
 
 
 def extra_reasons(extra: ExtraRule, repeats: Sequence[Repeat], planned: int) -> list[str]:
-    """Return why a point needs one more repeat; empty if it needs none or may have no more."""
+    """Return why a point gets one more repeat; empty if it needs none or has all it may have."""
     found = []
     settled = sum(repeat.settled for repeat in repeats)
     lasts = all(repeat.settled for repeat in repeats if repeat.unbroken_s)
@@ -198,10 +202,10 @@ def next_extra_pass(
     planned: int,
     seed: int,
 ) -> list[PlannedRepeat]:
-    """Return one more repeat of every point that needs one, shuffled.
+    """Return one more repeat for each point that needs one, in random order.
 
-    `repeats` holds the repeats of each point by its id. If some points have one repeat more than
-    others, an extra pass was interrupted, so it is finished first.
+    `repeats` has the repeats of each point by point id. If some points have one repeat more than
+    others, an extra pass was interrupted, so this pass is finished first.
     """
     wanting = [
         point for point in points if extra_reasons(extra, repeats.get(point.id, ()), planned)

@@ -1,13 +1,13 @@
-"""Send the requests of a trace at their own times to a filled, steady drive.
+"""Send the requests of a trace at their recorded times to a filled, steady drive.
 
-The latency of a request counts from when it was due. Each replay is one run of fio. The first
-replays of a trace do not count, because the drive must first get used to the trace. The input files
-for fio are made once (`ssdbench.generator.trace.clients`); they are as large as the trace and are
-removed at the end.
+The latency of a request counts from when the request was due. Each replay is one run of fio. The
+first replays of a trace do not count, because the drive's state must first adapt to the trace. The
+input files for fio are made once (`ssdbench.generator.trace.clients`); they are as large as the
+trace and are removed at the end.
 
 Limits: each client has one request in flight, requests are sent within 2 ms of their time (fio's
-clock), and trims are not sent. Not every client of a long trace is logged, because fio keeps its
-log in memory.
+clock), and trims are not sent. For a long trace, only some clients are logged, because fio keeps
+its log in memory.
 """
 
 import os
@@ -70,10 +70,10 @@ from ssdbench.stats.percentiles import latency_estimates
 from ssdbench.units import NS_PER_S, counted, format_capacity, format_duration, format_rate
 
 LEAST_REPLAYS = 5
-MOST_OFF_PERCENT = 0.1  # of the length of the trace
+MOST_OFF_PERCENT = 0.1  # allowed error of arrival times / length of the trace
 LEAST_DELIVERED_PERCENT = 99.0
-NOTABLE_PERCENT = 1.0  # of the requests waited for the request before them of the same client
-STOPS_AFTER = 1.5  # times the length of the trace, and a minute: the drive does not keep up
+NOTABLE_PERCENT = 1.0  # of the requests waited for their client's request before
+STOPS_AFTER = 1.5  # stop after so many times the trace's length, plus a minute
 TRACE = "trace"  # directory of the input files for fio
 STEP_S = 5
 
@@ -83,9 +83,9 @@ class Replay(PlainStage):
     """Send a trace several times to the first `range_bytes` of the drive."""
 
     name: str
-    wanted: Wanted  # the stage of the profile
+    wanted: Wanted  # the profile's entry for this stage
     range_bytes: int
-    block_bytes: int  # of the drive
+    block_bytes: int  # the drive's logical block
     content: Content = Content.RANDOM
     destructive: bool = True
     kind = StageKind.REPLAY
@@ -132,7 +132,7 @@ class Replay(PlainStage):
             shutil.rmtree(directory, ignore_errors=True)
 
     def units(self, context: Context, done: Sequence[ReplayRun]) -> Iterator[Unit[int]]:
-        """Yield the replays; the first ones do not count."""
+        """Yield the replays as units; the first `passes` replays do not count."""
         passes, repeats = self.wanted.passes, self.wanted.repeats
         for number in range(passes + repeats):
             replay = number - passes + 1
@@ -182,7 +182,7 @@ class Replay(PlainStage):
             waits = self._waits(artifacts, job, made, run.length_s, timed=timed)
             drop_latency_logs(outcome)
         watched.write()
-        stacked = arrays_of(read=waits.reads, write=waits.writes)  # fio logs no flushes
+        stacked = arrays_of(read=waits.reads, write=waits.writes)  # fio does not log flushes
         save_arrays(context.directory() / HISTOGRAMS, stacked)
         sides = [side for one in outcome.jobs for side in (one.read, one.write)]
         ios = sum(side.ios for side in sides)
@@ -209,11 +209,11 @@ class Replay(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[ReplayRun], ended: Ended[ReplayRun]
     ) -> Concluded[ReplayFound]:
-        """Return the latencies over all replays that count, and the findings."""
+        """Compute the latencies over all replays that count; return them with the findings."""
         counting = [run for run in done if run.replay > 0]
         try:
             summary, made = self.looked()
-        except SsdbenchError:  # a killed run is shown, and the trace may be gone
+        except SsdbenchError:  # the trace may be gone when a killed run is shown
             summary, made = None, TraceWork(Path(), self.wanted.clients)
         findings = [
             *inherited(context.results),
@@ -260,10 +260,10 @@ class Replay(PlainStage):
     def _waits(
         self, artifacts: Path, job: Job, made: TraceWork, length_s: float, *, timed: bool
     ) -> Waits:
-        """Read the latencies of all clients from fio's logs."""
+        """Read the latencies of all logged clients from fio's logs."""
         paths = latency_logs(artifacts, 0, job)
         began: list[int] = []
-        for path in islice(paths, FIRST_CLIENTS):  # one at a time, as a log is large
+        for path in islice(paths, FIRST_CLIENTS):  # one at a time, because logs are large
             client = _client(path, made)
             if len(client.done_ms):
                 began.append(client.start_ns())
@@ -290,7 +290,7 @@ class Replay(PlainStage):
         return waits
 
     def _workload(self, made: TraceWork) -> Workload:
-        """Return a workload with the sizes, the share of reads and the range of the trace."""
+        """Describe the replay as a workload: request sizes, share of reads, range."""
         sizes = {self.block_bytes, max(self.block_bytes, made.largest_bytes)}
         reads = round(100 * made.reads / max(1, made.requests))
         if 0 < made.reads < made.requests:
@@ -312,7 +312,7 @@ class Replay(PlainStage):
         return _looked(self, changed)
 
     def trace(self) -> Trace:
-        """Return the trace with the options that say how to read it."""
+        """Return the trace file together with the options that say how to read it."""
         wanted = self.wanted
         path = Path(wanted.file)
         return Trace(
@@ -320,13 +320,13 @@ class Replay(PlainStage):
         )
 
     def sending(self, traced_bytes: int) -> Sending:
-        """Return how a trace of a drive of `traced_bytes` is sent; 0 uses the trace's last byte."""
+        """Return how to send the trace of a drive of `traced_bytes`, or of unknown size (0)."""
         asked = self.wanted
         way = (asked.clients, asked.speed, asked.placing, traced_bytes)
         return Sending(*way, self.range_bytes, self.block_bytes)
 
     def _sent(self, made: TraceWork) -> str:
-        """Return as text what is sent, how fast, and to which range."""
+        """Describe in words the requests of a replay, their speed, and their range of the drive."""
         here = format_capacity(self.range_bytes)
         where = {
             Placing.KEEP: f"at its own offsets, below {here}",
@@ -345,7 +345,7 @@ class Replay(PlainStage):
 
 
 def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
-    """Return findings if the trace lacks a part of the load."""
+    """Yield findings if the trace lacks a part of the load, or if its times are doubtful."""
     if summary is not None and summary.lost:
         yield TraceLacksEvents(summary.lost, 100 * summary.lost_share).finding()
     if summary is not None and summary.only_cpu is not None:
@@ -355,7 +355,7 @@ def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
 
 
 def trace_line(summary: TraceSummary) -> str:
-    """Summarize a trace in one line."""
+    """Summarize a trace in one line of text."""
     data = max(1, summary.reads + summary.writes)
     parts = [f"{summary.requests:,} requests", f"{100 * summary.reads / data:.0f} % reads"]
     if summary.timed and summary.mean_iops:
@@ -369,7 +369,7 @@ def trace_line(summary: TraceSummary) -> str:
 
 @lru_cache(maxsize=4)
 def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, TraceWork]:
-    del changed  # in the key of the cache, so that a changed trace is read again
+    del changed  # part of the cache's key, so that a changed trace is read again
     return summarized_work(stage.trace(), stage.sending(stage.wanted.traced_bytes or 0))
 
 
@@ -391,7 +391,7 @@ def _client(path: Path, made: TraceWork) -> Client:
 
 
 def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimate, ...]:
-    """Return the percentiles of reads and writes over all replays, from blocks of time."""
+    """Estimate the percentiles of reads and writes over all replays that count."""
     found: list[Estimate] = []
     for direction in ("read", "write"):
         parts: list[Histogram] = []

@@ -1,21 +1,21 @@
-"""Precondition with the test workload until it is steady (SNIA PTS: workload-dependent).
+"""Warm up: run the test workload until its rate is steady (SNIA PTS: workload-dependent).
 
-One long job keeps the drive busy, so that it cannot recover; the rule judges the target's own
-one-second samples. There is no time limit unless the profile sets one (a fill of a slow or large
-drive takes days), but a limit of drive fills: a drive that is not steady after that is published as
-"at most X, not steady". A drive that is filled in minutes still gets the time of two of the rule's
-windows, because no rule can be satisfied before.
+One long job keeps the drive busy, so that it cannot recover. A rule judges the target's one-second
+samples. There is no time limit unless the profile sets one, because a fill of a slow or large drive
+takes days. But there is a limit of drive fills: a drive that is not steady by then is published as
+"at most X, not steady". A drive that is filled within minutes is given at least the time of two of
+the rule's windows, because no rule can hold earlier.
 
-Small random writes make a drive slow, not hot. If other points move more bytes, the drive would
-heat up while they are measured, and throttling would come after the verdict. So the drive is heated
-first, if it has a temperature sensor that shows the end of heating.
+Small random writes make a drive slow, but not hot. If points of the run move more bytes, the drive
+would become hot while they are measured, and would throttle only after it was judged steady. So the
+drive is heated before the points, if a temperature sensor shows when heating ends.
 
 On a drive that maps its flash in units larger than a write, each random write makes the drive write
 a whole unit. So the state of the drive depends on the number of overwritten units, not on the bytes
-of the host. If the profile, the drive or its model names such a unit, overwritten units count as
-fills, and the warm-up ends with a proof: the drive must do as many writes of one unit per second as
-smaller writes, and fewer of two units. Without this proof the warm-up begins again and counts
-bytes.
+that the host writes. If the profile, the drive or its model names such a unit, fills are counted in
+overwritten units, and the warm-up ends with a proof: per second, the drive must complete as many
+writes of one unit as smaller writes, and fewer writes of two units. Without this proof, the warm-up
+begins again and counts fills in bytes.
 
 Overhead: one generator start. Limits: no rule can foresee a step that comes later than the measured
 time (docs/steady-state.md, "What they cannot see").
@@ -63,13 +63,13 @@ from ssdbench.units import fills_noun, format_duration, format_rate, format_size
 
 HEAT_PART = "heating"
 HEAT_LOOK_S = 60.0
-HEAT_LOOKS = 5  # means of so many readings are compared
-HEAT_FLAT_C = 1.0  # between one mean and the next
+HEAT_LOOKS = 5  # two means of so many readings are compared
+HEAT_FLAT_C = 1.0  # largest rise from one mean to the next
 HEAT_LONGEST_S = 3600.0
 
 
 def heat_up(context: Context, workload: Workload, name: str) -> Heated | None:
-    """Run the workload until two means of five minutes agree within 1 °C, or for an hour."""
+    """Run a workload until the drive's temperature stops rising, but not for more than an hour."""
     first = context.heat(context.target)
     if first is None:
         return None
@@ -104,14 +104,14 @@ def is_flat(readings: Sequence[float]) -> bool:
     return (sum(newest) - sum(before)) / HEAT_LOOKS <= HEAT_FLAT_C
 
 
-PROOF_S = 300.0  # of writes of a unit, and of two units; the first minute does not count
+PROOF_S = 300.0  # time of writes of one unit, and of two; minute 1 does not count
 
 
 def unit_proof(context: Context, workload: Workload, named: MappingUnit, name: str) -> MappingUnit:
-    """Write units, then two units at once, and return the unit with its rates, proven or not.
+    """Measure writes of one unit and of two units; return the unit, proven or not, with the rates.
 
-    `named`: the unit with the rate of the smaller writes before. `name`: of the stage. The rate is
-    the median of minutes, which a short stall does not change.
+    `named` has the unit and the rate of the smaller writes before. `name` is the stage's name. Each
+    rate is the median over minutes, because a short stall does not change the median.
     """
     rates = []
     for units in (1, 2):
@@ -139,29 +139,29 @@ def unit_proof(context: Context, workload: Workload, named: MappingUnit, name: s
 
 UNIT, BY_BYTES = "warm-up", "by-bytes"
 MAX_FILLS = 6.0  # the rules were tested with this limit (docs/steady-state.md)
-LEAST_S = 600.0  # the least for every rule, however short its window
-STEP_S = 60  # rules look once a minute
+LEAST_S = 600.0  # least time, also for a rule with a short window
+STEP_S = 60  # rules judge once a minute
 
 
 class WarmUpRecord(UnitRecord):
-    """Record of the warm-up with its verdict."""
+    """Record the warm-up with its verdict."""
 
     done: WarmUp
 
 
 @dataclass(frozen=True)
 class Steady(PlainStage):
-    """Warm up under one workload, judged by one rule."""
+    """Run one workload until one rule judges its rate as steady."""
 
     name: str
     workload: Workload
     rule: str = "pss"
     max_fills: float = MAX_FILLS
     max_time_s: float | None = None
-    heats_with: Workload | None = None  # the workload of the plan that moves most bytes
-    chosen: str = ""  # why this workload, where the profile names none
-    unit_bytes: int = 0  # mapping unit of which the workload writes a part; 0: none is named
-    unit_source: str = ""  # the source of this size
+    heats_with: Workload | None = None  # the run's workload that moves most bytes
+    chosen: str = ""  # why this workload, if the profile names no workload
+    unit_bytes: int = 0  # mapping unit, if larger than a write; 0: not named
+    unit_source: str = ""  # the source of the unit's size
     kind = StageKind.STEADY
     title = KINDS[StageKind.STEADY].title
     destructive = True
@@ -171,16 +171,16 @@ class Steady(PlainStage):
     units_are = "warm-ups"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan from two fills, the least that rules need, to the budget."""
+        """Plan from two fills, the least that the rules need, to the largest allowed number."""
         span = self.workload.range.length_bytes
         block = self.workload.block_bytes
-        # Bytes of flash, of which the host writes a part.
+        # Here bytes are bytes of flash; the host writes the share `part` of them.
         part = 1 / self.workload.overwrites(self.unit_bytes)
         slow, fast = (iops * block / part for iops in hint.random_write_iops)
         limit_s = self.max_time_s or math.inf
         shortest = min(max(self.least_s() / 2, min(2.0, self.max_fills) * span / fast), limit_s)
         longest = min(max(self.least_s(), self.max_fills * span / slow), limit_s)
-        # A slow drive may be steady, or out of time, before it has written that much.
+        # A time limit may end the warm-up of a slow drive before two fills are written.
         least = min(min(2.0, self.max_fills) * span, slow * limit_s)
         most = min(max(self.max_fills * span, fast * self.least_s()), fast * limit_s)
         proof_s = 2 * PROOF_S if self.unit_bytes else 0.0
@@ -198,7 +198,7 @@ class Steady(PlainStage):
         )
 
     def _ends(self, most_fills: float) -> Iterator[str]:
-        """Return when the warm-up is given up, for the plan; by then it wrote `most_fills`."""
+        """Yield notes for the plan: when the warm-up ends if it does not become steady."""
         if self.chosen:
             yield f"the profile names no workload for it: this is {self.chosen}"
         if self.unit_bytes:
@@ -229,14 +229,14 @@ class Steady(PlainStage):
     def units(self, context: Context, done: Sequence[WarmUpRecord]) -> Iterator[Unit[Job]]:
         """Yield the warm-up as one long job."""
         seed = derived_seed(context.seed, self.name, UNIT)
-        log = not self.workload.streams  # its I/Os are counted differently
+        log = not self.workload.streams  # I/Os of several streams are counted in another way
         job = Job(
             name=UNIT, workload=self.workload, seed=seed, histogram_log=log, histogram_s=STEP_S
         )
         yield Unit(UNIT, job, self.workload.label(), noted={"rule": self.rule})
 
     def measure(self, context: Context, unit: Unit[Job]) -> WarmUpRecord:
-        """Write until the rule holds, the budget is used up, or the run must end."""
+        """Run the workload until the rule holds, a limit is reached, or the run must end."""
         mapping, counted = None, self.unit_bytes
         run, outcome, verdict, spent = self._written(context, unit.work, counted)
         if counted and not context.unit.cut_short:
@@ -250,7 +250,7 @@ class Steady(PlainStage):
                 verdict = verdict.model_copy(update={"steady": False, "reason": reason})
             elif not context.unit.cut_short:
                 seed = derived_seed(context.seed, self.name, BY_BYTES)
-                again = replace(unit.work, seed=seed)  # not the same places in the same order
+                again = replace(unit.work, seed=seed)  # other offsets than before
                 run, outcome, verdict, spent = self._written(context, again, 0, part=BY_BYTES)
         if verdict.steady and unit.work.histogram_log:
             _keep(run.directory / HISTOGRAMS, outcome, verdict.window_from_s, run.length_s)
@@ -270,7 +270,7 @@ class Steady(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[WarmUpRecord], ended: Ended[WarmUpRecord]
     ) -> Concluded[WarmUp]:
-        """Return the verdict, even if the warm-up ended early."""
+        """Return the warm-up with its verdict, even if it ended early."""
         last = done[0] if done else ended.partial
         return Concluded(last.done if last else WarmUp(), own_findings(done, ended))
 
@@ -282,7 +282,7 @@ class Steady(PlainStage):
     def _written(
         self, context: Context, job: Job, unit_bytes: int, *, part: str = ""
     ) -> tuple[FioRun, Outcome, SteadyVerdict, Spent | None]:
-        """Write until the rule holds or a limit is reached; `unit_bytes`: as in `_warm_up`."""
+        """Run the workload until the rule holds or a limit is reached; return the verdict."""
         with FioRun(context, [job], phase="warmup", part=part, step_s=STEP_S) as run:
             verdict, spent = self._warm_up(context, run, unit_bytes)
             return run, run.outcome(), verdict, spent
@@ -290,15 +290,16 @@ class Steady(PlainStage):
     def _warm_up(
         self, context: Context, run: FioRun, unit_bytes: int
     ) -> tuple[SteadyVerdict, Spent | None]:
-        """Return the verdict, and the limit at which the warm-up was given up, if any.
+        """Follow the run; return the verdict, and the limit at which the run was stopped, if any.
 
-        `unit_bytes`: the mapping unit whose overwrites count as fills; 0: bytes count.
+        If `unit_bytes` is not 0, fills are counted in overwritten units of this size.
         """
         watch = Watch(rule(self.rule), unit_bytes=unit_bytes)
         span = self._span(unit_bytes)
         writes = self.workload.writes
         spent, least_s = None, self.least_s()
-        # When a drive will be steady is unknown, so progress shows the state, not a share.
+        # It is not known when a drive will be steady, so the progress line shows the state, not a
+        # percentage.
         context.reporter.being(lambda: self._state(run, watch, least_s, unit_bytes))
         for second in run:
             rate = second.bytes / max(second.duration_s, 1e-9)
@@ -310,7 +311,7 @@ class Steady(PlainStage):
         return upper_limit(watch.verdict(), run.series.bytes_per_s), spent
 
     def _other_rules(self, run: FioRun, unit_bytes: int) -> tuple[SteadyVerdict, ...]:
-        """Return the verdicts of the other rules on the same seconds."""
+        """Judge the same seconds by all other rules, and return their verdicts."""
         series = run.series
         if not len(series):
             return ()
@@ -320,7 +321,7 @@ class Steady(PlainStage):
         return other_opinions(whole, than=self.rule)
 
     def _state(self, run: FioRun, watch: Watch, least_s: float, unit_bytes: int) -> str:
-        """Return the progress as text: time passed, its limit, and the state of the rule."""
+        """Return a text for the progress line: fills, time, time limit, state of the rule."""
         t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
         fills = run.bytes_written / self._span(unit_bytes)
         most_s = least_s - t_s
@@ -334,15 +335,15 @@ class Steady(PlainStage):
         )
 
     def _span(self, unit_bytes: int) -> float:
-        """Return the bytes of the host that count as a fill."""
+        """Return how many bytes the host must write for one fill."""
         return self.workload.range.length_bytes / self.workload.overwrites(unit_bytes)
 
     def least_s(self) -> float:
-        """Return the least time of the warm-up in seconds, before it may be given up."""
+        """Return the seconds that a warm-up gets at least before it counts as not steady."""
         return max(LEAST_S, 2 * rule(self.rule).min_window_s)
 
     def _spent(self, fills: float, t_s: float, least_s: float) -> Spent | None:
-        """Return the limit that the warm-up has reached, if any."""
+        """Return the limit of fills or time that the warm-up has reached, or None."""
         if fills >= self.max_fills and t_s >= least_s:
             return Spent(max_fills=self.max_fills)
         if self.max_time_s is not None and t_s >= self.max_time_s:
@@ -351,7 +352,7 @@ class Steady(PlainStage):
 
 
 def _keep(path: Path, outcome: Outcome, from_s: float, to_s: float) -> None:
-    """Store the latencies of the steady part, as evidence for points of the same workload."""
+    """Store the latencies of the steady part; points of the same workload use them as evidence."""
     parts = {
         side: latency_parts(outcome, side, from_s=from_s, to_s=to_s) for side in ("read", "write")
     }

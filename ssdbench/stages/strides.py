@@ -1,7 +1,7 @@
 """Make the jobs that write at fixed strides, and store the latencies of their requests.
 
-A write buffer answers before it writes to flash, and so hides the pauses of flash. Two ways show
-them nevertheless:
+A write buffer answers before the data are on flash, and so hides the pauses of flash. Two ways of
+sending requests show these pauses nevertheless:
 
 - Reads between the writes wait for the flash that the buffer writes to (SSDcheck, MICRO 2018).
 - At saturation, writes come faster than the buffer can write to flash. With a fixed number of
@@ -28,13 +28,13 @@ from ssdbench.stats.inside.strides import Floats, Ints, Pass, Region, Series, ga
 from ssdbench.units import KIB, MIB
 
 FILL_BYTES = 128 * KIB
-DEEP = 32  # writes in flight at saturation: the queue depth of SATA
-EDGE = 2 * DEEP  # first and last writes that are not judged, as the queue fills or empties
-BUFFER_BYTES = 256 * MIB  # written before saturated strides, to fill the buffer
+DEEP = 32  # writes in flight at saturation, SATA's queue depth
+EDGE = 2 * DEEP  # so many first and last writes are not judged
+BUFFER_BYTES = 256 * MIB  # written first at saturation, to fill the buffer
 
 
 class StrideWay(StrEnum):
-    """The ways of sending strided requests."""
+    """Name the ways of sending requests at strides."""
 
     WRITES = "writes one at a time"
     ONLY_READS = "reads"
@@ -43,7 +43,7 @@ class StrideWay(StrEnum):
 
     @property
     def judged(self) -> str:
-        """Return the name of the quantity that is judged."""
+        """Return the name of the quantity from which this way finds a block."""
         return {
             StrideWay.READS_BETWEEN: "latency of reads after each write",
             StrideWay.SATURATED: "growth of latency from write to write",
@@ -52,15 +52,15 @@ class StrideWay(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Hold the requests of one pass in the order of their offsets."""
+    """Hold the requests of one pass, in the order of their offsets."""
 
     offset_bytes: Ints
     judged_ns: Floats
-    latency_ns: Floats  # of the requests at these offsets
+    latency_ns: Floats  # latencies of these requests
 
 
 def stride_job(name: str, way: StrideWay, one: Pass, *, block_bytes: int, seed: int) -> Job:
-    """Return the job that sends one pass in one way."""
+    """Make the job that sends the requests of one pass in one of the ways."""
     mixed = way is StrideWay.READS_BETWEEN
     return Job(
         name=name,
@@ -79,7 +79,7 @@ def stride_job(name: str, way: StrideWay, one: Pass, *, block_bytes: int, seed: 
 
 
 def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -> list[Job]:
-    """Return jobs that fill each region from its start, up to `most_bytes` bytes."""
+    """Make one job per region; each fills its region from the start, up to `most_bytes`."""
     return [
         Job(
             name=f"{name}-{region.index}",
@@ -101,7 +101,7 @@ def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -
 
 
 def bytes_written(way: StrideWay, passes: int, regions: Sequence[Region]) -> int:
-    """Return the bytes that one way writes in all, if its passes write `passes` bytes."""
+    """Return all bytes that one way of sending writes; its passes alone write `passes` bytes."""
     if way is StrideWay.ONLY_READS:
         return 0
     full = sum(min(BUFFER_BYTES, region.length_bytes) for region in regions)
@@ -109,14 +109,14 @@ def bytes_written(way: StrideWay, passes: int, regions: Sequence[Region]) -> int
 
 
 def heard(way: StrideWay, log: LoggedIo) -> Heard:
-    """Return the logged requests of a pass with the quantity that is judged."""
+    """Turn a pass's logged I/Os into requests with the quantity that is judged."""
     offset = np.asarray(log.offset_bytes, dtype=np.int64)
     latency = np.asarray(log.latency_ns, dtype=np.float64)
     match way:
         case StrideWay.READS_BETWEEN:
             return _reads_between(offset, latency, np.asarray(log.is_write, dtype=np.bool_))
         case StrideWay.SATURATED:
-            order = np.argsort(offset, kind="stable")  # the log is in the order of completion
+            order = np.argsort(offset, kind="stable")  # fio logs in the order of completion
             return Heard(offset[order], _growth(latency[order]), latency[order])
         case _:
             return Heard(offset, latency, latency)
@@ -125,7 +125,7 @@ def heard(way: StrideWay, log: LoggedIo) -> Heard:
 def _reads_between(
     offset: Ints, latency: Floats, written: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
 ) -> Heard:
-    """Return each write with the longest read before the next write; 0 if there is no read."""
+    """Return each write with the longest read latency before the next write; 0 without reads."""
     position = np.flatnonzero(written)
     if not len(position):
         return Heard(offset[:0], latency[:0], latency[:0])
@@ -138,24 +138,25 @@ def _reads_between(
 
 
 def _growth(latency: Floats) -> Floats:
-    """Return by how much each latency exceeds the latency before it.
+    """Return each latency minus the latency of the request before.
 
-    The result is 0 while the queue fills or empties: passes begin and end at the same places of
-    both regions, so changes there would look like a block.
+    The first and last EDGE results are set to 0: there the queue fills or empties, which changes
+    latencies. All passes begin and end at the same places of both regions, so these changes would
+    look like a block.
     """
     growth = np.diff(latency, prepend=latency[:1])
     growth[:EDGE] = growth[-EDGE:] = 0.0
     return growth
 
 
-SHOWN_BLOCKS = 12  # blocks in the figure of one stride
-SHOWN_WRITES = 600  # at most
+SHOWN_BLOCKS = 12  # blocks shown in the figure of one stride
+SHOWN_WRITES = 600  # most writes shown in a figure
 USUAL_BLOCK_BYTES = MIB
 
 
 @dataclass(slots=True)
 class Trace:
-    """Collect the requests of all passes, in the order of the passes."""
+    """Collect the requests of all passes of one way, in the order of the passes."""
 
     passes: list[Pass] = field(default_factory=list)
     offsets: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -163,7 +164,7 @@ class Trace:
     latencies: list[npt.NDArray[np.float64]] = field(default_factory=list)
 
     def add(self, one: Pass, said: Heard) -> None:
-        """Add a pass of requests, which may be incomplete."""
+        """Add the requests of one pass, which may be incomplete."""
         if not len(said.offset_bytes):
             return
         self.passes.append(one)
@@ -177,7 +178,7 @@ class Trace:
         return float(np.median(np.concatenate(self.latencies))) if self.latencies else 0.0
 
     def save(self, path: Path, planned: Sequence[Pass]) -> None:
-        """Store the requests of all planned passes, which may include empty ones."""
+        """Store the requests of all planned passes; a pass may have no requests."""
         done = {id(one): n for n, one in enumerate(self.passes)}
         lengths = [len(self.offsets[done[id(p)]]) if id(p) in done else 0 for p in planned]
         save_arrays(path, {"lengths": np.array(lengths, np.int64), **self.arrays()})
@@ -200,7 +201,7 @@ class Trace:
         return sum(len(offsets) for offsets in self.offsets)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of all requests; `first` marks the first request of each pass."""
+        """Return all requests as columns; `first` is true for the first request of each pass."""
         sizes = [len(offsets) for offsets in self.offsets]
         first = np.zeros(sum(sizes), dtype=np.bool_)
         if sizes:
@@ -217,13 +218,13 @@ class Trace:
         }
 
     def series(self) -> list[Series]:
-        """Return the requests by region and stride, as the judge takes them."""
+        """Return the requests grouped by region and stride, as input for the judge."""
         a = self.arrays()
         columns = (a["region"], a["stride_bytes"], a["offset_bytes"], a["judged_ns"], a["first"])
         return gathered(*columns)
 
     def excerpts(self, block_bytes: int | None) -> Iterator[tuple[int, str]]:
-        """Yield each stride with CSV of the start of its first pass, where peaks are marked."""
+        """Yield each stride with a CSV text: the start of its first pass, with peaks marked."""
         seen: set[int] = set()
         for one, offset, latency in zip(self.passes, self.offsets, self.judged, strict=True):
             if one.stride_bytes in seen:
@@ -237,7 +238,7 @@ class Trace:
             yield one.stride_bytes, "\n".join(["offset_bytes,latency_ns,peak", *lines, ""])
 
     def throughput(self, block_bytes: int) -> str:
-        """Return CSV with the MB/s and the median latency of each stride."""
+        """Return a CSV text with the MB/s and the median latency of each stride."""
         lines = ["stride_bytes,mb_per_s,median_latency_ns,writes"]
         for stride in sorted({one.stride_bytes for one in self.passes}):
             mine = [

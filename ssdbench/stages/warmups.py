@@ -1,4 +1,4 @@
-"""Read the evidence from the warm-up's workload, measured before the points and after them."""
+"""Read the evidence of the warm-up's workload, which ran before the points and again after them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,17 @@ from ssdbench.stats.series import Series
 from ssdbench.stats.steady.pss import MEMORY
 from ssdbench.stats.steady.window import Needed, needed_window
 
-STOOD_STILL = 0.5  # of the steady rate, over a horizon
+STOOD_STILL = 0.5  # below this share of the steady rate, the drive stalled
 
 
 def read_warm_up(
     results: Sequence[StageResult], run_path: Path, target: TargetInfo, asked_s: float
 ) -> tuple[WarmUpEvidence, Needed]:
-    """Return the steady part of the newest warm-up, and the window length that it requires.
+    """Return the newest warm-up's steady part, and the window length that this part requires.
 
-    The result is empty without a steady warm-up. A warm-up before the last fill sets no window
-    length. Raises UsageError if its seconds are damaged.
+    Without a steady warm-up, the evidence is empty. If the drive was filled after the warm-up, the
+    warm-up does not decide the length of windows. Raises UsageError if the warm-up's stored seconds
+    are damaged.
     """
     refilled = False
     for index in range(len(results) - 1, -1, -1):
@@ -65,14 +66,15 @@ def read_warm_up(
     return WarmUpEvidence(capacity_bytes=target.size_bytes), Needed(asked_s)
 
 
-@lru_cache(maxsize=4)  # read before every repeat, and a warm-up may have lasted for days
+@lru_cache(maxsize=4)  # needed before each repeat, and large
 def _steady_part(
     path: Path, from_s: float, before: tuple[int, float], size_bytes: int, asked_s: float
 ) -> tuple[Stretch, Needed, float]:
-    """Return the steady part, the window length, and the rate while the drive stood still.
+    """Return the steady part, the needed window length, and the rate during a stall (or infinity).
 
-    While a drive becomes steady, its rate may be a little below its level for a while. A horizon
-    with less than half of the rate in the last three quarters is different: the drive stalled.
+    While a drive becomes steady, its rate may for some time be a little below the final level. But
+    if, in the last three quarters of the warm-up, the rate over one horizon is less than half of
+    the steady rate, the drive stalled.
     """
     before_bytes, before_s = before
     seconds = stored_seconds(path)
@@ -98,7 +100,7 @@ def _steady_part(
 
 @lru_cache(maxsize=4)
 def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
-    """Return latencies of the steady part, by direction; older runs did not store them."""
+    """Return the steady part's latencies by direction; empty for older runs without them."""
     if not path.is_file():
         return {}
     try:
@@ -109,7 +111,7 @@ def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
 
 
 def read_return(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
-    """Return the warm-up's workload after the points, as evidence. Raises UsageError if damaged."""
+    """Return, as evidence, the warm-up's workload measured after the points. Raises UsageError."""
     measured = read_measured(run_path / again.artifacts / HISTOGRAMS)
     written = float(measured.write_bytes.sum()) / target.size_bytes
     return Stretch(

@@ -1,1 +1,1 @@
-"""Make a file system on the drive, and compare variants on its files."""
+"""Make a file system on the drive, and compare settings of the host on files there."""

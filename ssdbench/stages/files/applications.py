@@ -1,8 +1,8 @@
-"""Run application programs on a file system on the drive, and fio jobs that are like them.
+"""Run application programs, and fio jobs that imitate them, on a file system on the drive.
 
 Figures 24 to 27 of Dunn (2009): each program runs under one scheduler after another, in several
-shuffled passes. The programs use the page cache as in real use, so the bytes that they count and
-the bytes that reach the drive differ; both are stored.
+shuffled passes. The programs use the page cache, as in real use. So the bytes that a program counts
+differ from the bytes that reach the drive; both numbers are stored.
 """
 
 import time
@@ -37,21 +37,21 @@ from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 
 EQUIVALENT = ", fio's equivalent"
-LONGEST_S = 3600.0  # for a program that ends when its work is done
+LONGEST_S = 3600.0  # longest run of a program that ends by itself
 _PREPARE_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Say on which CPUs and with which memory policy programs run (not fio)."""
+    """Say on which CPUs and with which NUMA memory policy the programs run; not used for fio."""
 
-    cpus: tuple[int, ...] = ()  # empty: all
-    memory: str = ""  # NUMA policy
+    cpus: tuple[int, ...] = ()  # empty: all CPUs
+    memory: str = ""  # NUMA memory policy
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApplicationTrial(FileTrial):
-    """Compare schedulers on one file system, with programs and with similar fio jobs."""
+    """Compare I/O schedulers on one file system, by application programs and similar fio jobs."""
 
     programs: tuple[Program, ...]
     scale: Scale
@@ -70,7 +70,7 @@ class ApplicationTrial(FileTrial):
         placed: Placed = Placed(),
         notes: tuple[str, ...] = (),
     ) -> Self:
-        """Make the trial of programs under variants."""
+        """Make the stage that runs the profile's programs under each variant."""
         return cls(
             name=name,
             kind=StageKind.APPLICATIONS,
@@ -92,11 +92,11 @@ class ApplicationTrial(FileTrial):
         )
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes that all program runs write before they are measured."""
+        """Return the bytes of the files that all runs of programs need before they are measured."""
         return self.starts * self.scale.data_bytes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan all program runs; the time is uncertain if a program ends when its work is done."""
+        """Plan all runs of programs; a program that ends by itself takes an uncertain time."""
         whole = super().plan(target, hint)
         jobs = (
             f"{self.repeats} x {p.name} ({p.title}) and fio's equivalent under each of "
@@ -107,10 +107,10 @@ class ApplicationTrial(FileTrial):
         return replace(whole, jobs=(self.place.planned, *jobs), seconds=(least, 6 * least))
 
     def cell(self, context: Context, turn: Turn) -> Cell | None:
-        """Run a program, or the fio job that is like it, in an empty directory."""
+        """Run a program, or the fio job that imitates it, in an empty directory."""
         work = where(context) / "work"
         if work.exists():
-            rmtree(work)  # left by a start that was cut short
+            rmtree(work)  # left by an interrupted run of this cell
         make_directory(work)
         program = next((p for p in self.programs if p.name == turn.workload.name), None)
         if program is None:
@@ -127,12 +127,12 @@ class ApplicationTrial(FileTrial):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Return the result with the medians and the names of the programs."""
+        """Return the stage's result: the medians of all cells and the names of the programs."""
         found = super().found(compared, notes, cells_csv)
         return found.model_copy(update={"programs": tuple(p.name for p in self.programs)})
 
     def _prepare(self, context: Context, program: Program, work: Path, server: str) -> None:
-        """Write the files that a program needs, before it is measured."""
+        """Write the files that a program needs, before the program is measured."""
         if arguments := program.prepare(self.scale):
             argv = _argv(program, arguments, server)
             _ended(context, argv, work, (), _PREPARE_S)
@@ -142,9 +142,9 @@ class ApplicationTrial(FileTrial):
             database.checkpoint(Path(server))
 
     def _by_itself(self, context: Context, turn: Turn, program: Program, work: Path) -> Cell:
-        """Run a program; its rate is from its own report, its bytes from the drive's counters."""
+        """Run a program; take its rate from its report, its bytes from the drive's counters."""
         scale, cpus = self.scale, turn.variant.cpus or self.placed.cpus
-        # All programs that are started inherit the policy, also the server of the database.
+        # All programs that are started, including the database server, inherit the memory policy.
         memory = memory_policy(self.placed.memory)
         with memory, disk_counters(context.target.major_minor) as disk:
             cost = HostCostWatch(disk, context.activity, RAMP_S, scale.window_s)
@@ -183,9 +183,9 @@ class ApplicationTrial(FileTrial):
 def _served(
     program: Program, work: Path, logs: Path, scale: Scale, cpus: Sequence[int]
 ) -> Iterator[str]:
-    """Run the database server of a program during a `with` block; yield its socket's directory.
+    """Run a program's database server during a `with` block; yield its socket's directory.
 
-    The directory is in the settings journal, so `restore` removes it after a crash.
+    The settings journal lists this directory, so `restore` removes it after a crash.
     """
     if not program.is_served:
         yield ""
@@ -205,7 +205,7 @@ def _argv(program: Program, arguments: Sequence[str], server: str) -> list[str]:
 
 
 def _moved(before: DiskStat, disk: DiskCounters, place: Path) -> tuple[int, int]:
-    """Flush all writes to the drive, and return the bytes that it read and wrote since `before`."""
+    """Flush all writes to the drive; return the bytes it read and wrote since `before`."""
     command.run(["sync", "-f", str(place)], timeout_s=_PREPARE_S)
     now = disk.read()
     return now.read_bytes - before.read_bytes, now.write_bytes - before.write_bytes
@@ -219,9 +219,9 @@ def _ended(
     longest_s: float,
     meanwhile: HostCostWatch | None = None,
 ) -> tuple[str, float]:
-    """Run a program to its end; return its output and the seconds that it took.
+    """Run a program until it ends; return its output and its running time in seconds.
 
-    Raises CommandFailed with the program's output if it fails, RunMustEnd if the run must end.
+    Raises CommandFailed with the output if the program fails, RunMustEnd if the run must end.
     """
     directory, watch = context.directory(), ProgramWatch(context)
     write_whole(directory / "command", " ".join(argv).encode() + b"\n")

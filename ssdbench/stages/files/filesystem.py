@@ -1,9 +1,9 @@
 """Measure one file system on the drive, with several numbers of threads, fresh and aged.
 
-Figures 13 and 14 of Seppanen et al. (2010). The whole drive is filled again before, because free
-space on it would make it faster. The partition is known only to the kernel; no partition table is
-written. If the partition is smaller than the drive, the rest of the drive was discarded and serves
-as spare area.
+Figures 13 and 14 of Seppanen et al. (2010). The whole drive is filled again first, because
+unwritten space would make the drive faster. The partition is known only to the kernel; no partition
+table is written. If the partition is smaller than the drive, the space outside the partition was
+discarded and serves as spare area.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,21 +26,21 @@ from ssdbench.stages.host.trial import Step, TrialWorkload, Variant, Work
 from ssdbench.units import KIB, MIB
 
 AGE_FILES = 2000  # most files of one round of aging
-AGE_SHARE = 0.8  # of the free space, which one round fills
+AGE_SHARE = 0.8  # of the free space: how much one round of aging fills
 AGED = ", aged"
 FILE: Options = {"filename": "measured"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSystemTrial(OnFiles):
-    """Measure random reads and writes by number of threads on one file system."""
+    """Measure random reads and writes on one file system, with several numbers of threads."""
 
     kind: StageKind = StageKind.FILESYSTEM
-    wanted: FileSystems  # the stage of the profile
+    wanted: FileSystems  # the profile's entry for this stage
 
     @classmethod
     def of(cls, name: str, place: Place, wanted: FileSystems, notes: tuple[str, ...] = ()) -> Self:
-        """Make the trial of one file system; `notes` name file systems that cannot be compared."""
+        """Make the stage for one file system; `notes` name file systems that are not available."""
         part = place.part_percent
         fresh = place.system.name + ("" if part >= 100 else f" on {part:g} %")
         return cls(
@@ -67,21 +67,21 @@ class FileSystemTrial(OnFiles):
 
     @property
     def steps(self) -> int:
-        """Return the number of units: cells, the file, and rounds of aging."""
+        """Return the number of units: all cells, the measured file, and the rounds of aging."""
         return self.starts + 1 + self.wanted.aging
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes of the measured file and of aging."""
+        """Return the bytes that are written for the measured file and for aging."""
         return int(target.size_bytes * self.place.part_percent / 100) * (1 + self.wanted.aging)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan as for other trials, but with one line of text for all numbers of threads."""
+        """Plan all cells; the plan has one line of text for all numbers of threads."""
         threads = ", ".join(map(str, self.wanted.threads))
         starts = f"{self.starts} runs of fio with {threads} threads"
         return replace(super().plan(target, hint), jobs=(self.place.planned, starts))
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
-        """Yield the file, all cells, the rounds of aging, and all cells again."""
+        """Yield the units: write the file, all cells, the rounds of aging, all cells again."""
         yield self.building("lay", "writing its file", self._lay, done)
         size = done[0].file_bytes
         for state in self.variants:
@@ -103,7 +103,7 @@ class FileSystemTrial(OnFiles):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> FileSystemComparison:
-        """Return the medians by threads and direction, fresh and aged."""
+        """Return the medians for each number of threads and direction, before and after aging."""
         return FileSystemComparison(
             medians=tuple(self._by_threads(median) for median in compared),
             file_system=self.place.system.name,
@@ -138,7 +138,7 @@ def _named(count: int, word: str) -> str:
 
 
 def _age(turn: int, context: Context) -> Step | None:
-    """Fill the free space with small files, then delete every second file.
+    """Age the file system: fill its free space with small files, delete every second one.
 
     Later files then get scattered free space (Heger 2011 asks benchmarks to age a file system).
     """

@@ -1,8 +1,9 @@
-"""Make a file system on the drive, mount it for one stage, and write files on it.
+"""Make a file system on the drive, mount it during one stage, and write files there.
 
-During the stage the drive is not claimed. The partition begins and ends on whole MiB and is known
-only to the kernel. `restore` removes partition and mount after a crash. A resumed run mounts the
-file system again, if nothing else wrote to the drive.
+During the stage the run's claim on the drive is released, because the kernel uses the drive. The
+partition begins and ends on whole MiB and is known only to the kernel. After a crash, `restore`
+removes the partition and the mount. A resumed run mounts the file system again if no other program
+wrote to the drive.
 """
 
 from collections.abc import Iterator
@@ -26,18 +27,18 @@ from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB, MIB
 
-# The user of a database can reach this directory, unlike a run directory; only root can change it.
+# A database's user can enter this directory (not a run directory), but only root can change it.
 REACHABLE = Path("/run/ssdbench")
-SECTOR_BYTES = 512  # unit in which the kernel counts partitions
-START_BYTES = MIB  # a multiple of every erase block and RAID stripe
+SECTOR_BYTES = 512  # unit of partition offsets in the kernel
+START_BYTES = MIB  # alignment that fits erase blocks and RAID stripes
 LAY_BLOCK_BYTES = 256 * KIB
-LONGEST_LAY_S = 24 * 3600.0  # for files on the largest drives
+LONGEST_LAY_S = 24 * 3600.0  # time limit, enough for the largest drives
 _REASON = "the file system under test lies there"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Describe a file system to make: its kind, the drive, and its share of the drive."""
+    """Describe a file system that will be made: its kind, drive, and share of the drive."""
 
     system: FileSystem
     kernel_name: str
@@ -50,16 +51,16 @@ class Place:
 
     @property
     def planned(self) -> str:
-        """Return the line about the file system in a plan."""
+        """Return the line of a plan that describes the file system."""
         return f"{self.made_with} without a discard; the claim is released meanwhile"
 
 
 @contextmanager
 def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
-    """Mount the file system that finished units left, or a new one, during a `with` block.
+    """Mount the file system of finished units, or make a new one, during a `with` block.
 
-    If the device cannot have partitions, a note says so. Raises UsageError for a target that is not
-    a block device, HostLacks if mkfs or mount fails.
+    If the device cannot have partitions, the result gets a note about it. Raises UsageError for a
+    target that is not a block device, HostLacks if mkfs or mount fails.
     """
     if not isinstance(context.session, ClaimedSession):
         raise UsageError(
@@ -88,7 +89,7 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
         if intact:
             try:
                 held.enter_context(applied(plan, f"{own}-mount"))
-            except HostLacks:  # the file system that was left is damaged
+            except HostLacks:  # the earlier file system is damaged
                 intact = False
         if not intact:
             place.system.make(node)
@@ -97,7 +98,7 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
 
 
 def where(context: Context) -> Path:
-    """Return the directory where the file system is mounted."""
+    """Return the directory on which the file system under test is mounted."""
     if context.mounted is None:
         raise RuntimeError("no file system is mounted")
     return context.mounted
@@ -106,9 +107,10 @@ def where(context: Context) -> Path:
 def write_files(
     context: Context, options: Options, *, size_bytes: int | None = None, files: int = 1
 ) -> bool:
-    """Write files once, from start to end, and flush them to the drive.
+    """Write each file once, from start to end, and flush all files to the drive.
 
-    `size_bytes` is the size of each file, if all have one size. Returns False if the run must end.
+    `size_bytes` is the size of each file, if all have the same size. The result is False if the run
+    must end.
     """
     block = LAY_BLOCK_BYTES if size_bytes is None else gcd(size_bytes, LAY_BLOCK_BYTES)
     sized: Options = {} if size_bytes is None else {"size": size_bytes}

@@ -1,11 +1,11 @@
-"""Define the application programs of Dunn (2009) and fio jobs that are like them; pure.
+"""Define the application programs of Dunn (2009) and fio jobs that imitate them; no I/O.
 
 Postmark (Katcher 1997) acts like a mail server with small files, dbench (Tridgell) like the clients
 of a file server, sysbench's file test like the pages of a database, and its OLTP test runs a whole
-database (Kopytov). Each program counts its own kind of operations. The fio jobs have the program's
-mix of operations: for dbench as counted in its load file (client.txt: 76 % reads, a flush for every
-seven writes), for sysbench and Postmark their defaults, for OLTP the share of its statements (14 of
-18 are select).
+database (Kopytov). Each program counts its own kind of operations. Each fio job has the mix of
+operations of one program. Sources of the mixes: dbench's load file (client.txt: 76 % reads, a flush
+for every seven writes), the defaults of sysbench and Postmark, and the statements of OLTP (14 of 18
+are `select`).
 """
 
 import re
@@ -16,15 +16,15 @@ from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.database import DATABASE, ROLE
 from ssdbench.units import KIB, MIB
 
-COMMANDS = "commands"  # file with the commands of a program
-SERVER = "{server}"  # stands in arguments for the directory of the database's socket
+COMMANDS = "commands"  # name of the file with a program's commands
+SERVER = "{server}"  # in arguments: the directory of the database's socket
 TABLES = 4
-ROW_BYTES = 256  # per row of sysbench in PostgreSQL, with its indexes
+ROW_BYTES = 256  # bytes per row in PostgreSQL, with its indexes
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The size of the work of each program."""
+    """How much work each program gets."""
 
     threads: int
     window_s: int
@@ -36,7 +36,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Describe a program: how it is started, how its output is read, and its fio jobs."""
+    """Describe an application program: how to start it, how to read its output, its fio jobs."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ class Program:
     prepare: Callable[[Scale], tuple[str, ...]] = lambda scale: ()  # arguments of a first start
     commands: Callable[[Scale], str] = lambda scale: ""  # content of its file of commands
     is_timed: bool = True  # it ends by itself after the window
-    executable: str = ""  # if it is not the name
+    executable: str = ""  # if not the same as `name`
     is_served: bool = False  # it needs a database server, which we start
 
     @property
@@ -57,7 +57,7 @@ class Program:
 
 
 def number(text: str, pattern: str) -> float:
-    """Find a number in a program's output. Raises ValueError without such a number."""
+    """Find a number in a program's output. Raises ValueError if the output lacks the number."""
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
         raise ValueError(f"the output of the program has no {pattern!r}")
@@ -65,7 +65,7 @@ def number(text: str, pattern: str) -> float:
 
 
 def postmark_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Read Postmark's report; rates use our own clock, because it reports whole seconds only."""
+    """Read Postmark's report; use our clock for rates, because Postmark reports whole seconds."""
     moved = number(text, r"^\s*([\d.]+) \w*bytes read")
     written = number(text, r"^\s*([\d.]+) \w*bytes written")
     size = {"bytes": 1, "kilobytes": KIB, "megabytes": MIB, "gigabytes": KIB * MIB}
@@ -76,7 +76,7 @@ def postmark_figures(text: str, scale: Scale, seconds: float) -> dict[str, float
 
 def dbench_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
     """Read dbench's report: the table of operations, and its last line."""
-    del seconds  # which also has its warm-up and clean-up
+    del seconds  # the table also covers warm-up and clean-up
     counts = re.findall(r"^ [A-Za-z]+ +(\d+) +[\d.]+ +[\d.]+$", text, re.MULTILINE)
     return {
         "operations_per_s": sum(map(int, counts)) / scale.window_s,
@@ -126,7 +126,7 @@ def _oltp(scale: Scale, threads: int) -> tuple[str, ...]:
 
 def _postmark_commands(scale: Scale) -> str:
     orders = (
-        "set location .",  # where it is started, because it takes at most 80 characters
+        "set location .",  # a relative path, because Postmark allows 80 characters
         f"set number {scale.files}",
         f"set transactions {scale.transactions}",
         f"set seed {scale.seed % 2**31}",
@@ -216,9 +216,9 @@ OLTP = Program(
     prepare=lambda scale: (*_oltp(scale, min(TABLES, scale.threads)), "prepare"),
     arguments=lambda scale: (*_oltp(scale, scale.threads), "run"),
     figures=oltp_figures,
-    # Pages of 8 KiB through the page cache, and at the same time the log, flushed at each commit
-    # by O_DSYNC (a write and an fdatasync in one), because fio 3.33 counts each of its own
-    # fdatasyncs as a short read: its table of counts is too short by one.
+    # Pages of 8 KiB go through the page cache. At the same time the log is flushed at each commit
+    # by O_DSYNC (a write and an fdatasync in one). fio's own fdatasync is not used, because fio
+    # 3.33 counts each one as a short read: its table of counts is too short by one.
     equivalent=lambda scale: (
         {
             "rw": "randrw",

@@ -1,9 +1,9 @@
-"""Compare variants on files of a new file system on the drive, instead of on the drive itself.
+"""Compare variants of the host on files of a new file system on the drive.
 
-The files are written once, before all cells, so that all cells find the same files. After a crash
-the file system is mounted again; if that fails, it is made again and all its units are measured
-again. Figures 6 to 13 of Dunn (2009) were measured like this, as were Iozone's surfaces and the
-random workload in figure 3 of Yu et al. (2012).
+The files are written once, before the first cell, so that all cells use the same files. When a run
+is resumed, the file system is mounted again; if that fails, it is made again and all units of the
+stage are measured again. This is how figures 6 to 13 of Dunn (2009), Iozone's surfaces, and the
+random workload in figure 3 of Yu et al. (2012) were measured.
 """
 
 from abc import ABC, abstractmethod
@@ -41,11 +41,11 @@ class OnFiles(Experiment, ABC):
 
     @property
     def destructive(self) -> bool:
-        """Return True, because the stage makes a file system."""
+        """Return True, because making a file system overwrites data on the drive."""
         return True
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the file system, its files and all cells."""
+        """Plan the time and bytes of the file system, its files and all cells."""
         whole = super().plan(target, hint)
         laid = self.laid_bytes(target)
         most = whole.bytes_written[1] + laid
@@ -59,7 +59,7 @@ class OnFiles(Experiment, ABC):
 
     @abstractmethod
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes that the stage writes to prepare its measurements."""
+        """Return the bytes of the files that the stage writes before its measurements."""
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
@@ -76,7 +76,7 @@ class OnFiles(Experiment, ABC):
         *,
         ahead_bytes: int = 0,
     ) -> Unit[Work]:
-        """Return a unit that writes data on the file system for later units."""
+        """Make a unit that writes data for later units on the file system."""
         return Unit(
             name,
             Build(built),
@@ -88,7 +88,7 @@ class OnFiles(Experiment, ABC):
         )
 
 
-NO_HINT: Options = {"fadvise_hint": 0}  # so that fio keeps the files in the page cache
+NO_HINT: Options = {"fadvise_hint": 0}  # stops fio from dropping the files from the page cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Files:
     """Describe files of one size that are written before the measured cells."""
 
     size_bytes: int
-    options: Options  # of fio: the name of the files, unless it is the default
+    options: Options  # fio's format of the file names, unless the default
     count: int = 1
 
 
@@ -108,11 +108,11 @@ class FileTrial(OnFiles, Trial):
 
     @property
     def steps(self) -> int:
-        """Return the number of units: cells, and groups of files."""
+        """Return the number of units: all cells, and one for each group of files."""
         return self.starts + len(self.files)
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes of all files."""
+        """Return the sum of the sizes of all files that the stage writes."""
         return sum(files.count * files.size_bytes for files in self.files)
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
@@ -126,7 +126,7 @@ class FileTrial(OnFiles, Trial):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Return the result with all medians and the name of the file system."""
+        """Return the stage's result: the medians of all cells and the name of the file system."""
         found = super().found(compared, notes, cells_csv)
         return found.model_copy(update={"file_system": self.place.system.name})
 
@@ -140,7 +140,7 @@ MIXED_FILE = "mixed"
 
 
 def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
-    """Return the smallest sizes that fit into `room_bytes` together."""
+    """Return as many of the smallest sizes as fit into `room_bytes` together."""
     counts: list[int] = []
     for size in sorted(set(sizes)):
         if sum(counts) + size <= room_bytes:
@@ -149,7 +149,7 @@ def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
 
 
 def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:
-    """Return four workloads for the file of each size."""
+    """Return four workloads for each file; each file has another size."""
     return tuple(
         TrialWorkload(
             workload.name,
@@ -160,7 +160,7 @@ def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:
 
 
 def surface_files(sizes: Sequence[int]) -> tuple[Files, ...]:
-    """Return one file of each size."""
+    """Return a description of one file for each size."""
     return tuple(Files(size, {"filename": _file(size)}) for size in sizes)
 
 
@@ -169,7 +169,7 @@ def _file(size: int) -> str:
 
 
 def job_variants(counts: Sequence[int], one: str, many: str) -> list[Variant]:
-    """Return one variant per number of fio jobs, named in the singular or plural."""
+    """Return one variant per number of fio jobs, named `1 thing` or `N things`."""
     return [Variant(f"{n} {many if n > 1 else one}", options={"numjobs": n}) for n in counts]
 
 
@@ -181,10 +181,11 @@ def writer_workloads(
     window_s: int,
     buffered: bool,
 ) -> tuple[TrialWorkload, ...]:
-    """Return sequential writes without pauses, and with pauses of some lengths and frequencies.
+    """Return sequential writes without pauses, and with pauses of several lengths and rates.
 
-    Workloads with pauses have no ramp and a longer window: fio counts the I/O of the ramp of a job
-    with `thinktime`, but not its time (fio 3.33: 20 writes in 3 s at 5 per second, ramp of 1 s).
+    Workloads with pauses have no ramp and a longer window. The reason is a fault of fio: for a job
+    with `thinktime` it counts the I/O of the ramp, but not the ramp's time (fio 3.33: 20 writes in
+    3 s at 5 per second, ramp of 1 s).
     """
     base: Options = {
         "rw": "write",
@@ -236,5 +237,5 @@ def mix_workloads(
 
 
 def room_on(drive_bytes: int) -> int:
-    """Return the bytes for files that leave room for the data of every kind of file system."""
+    """Return the bytes that files may take, so that each kind of file system fits beside them."""
     return max(0, int(drive_bytes * 0.6) - 16 * MIB) // (4 * KIB) * 4 * KIB

@@ -1,1 +1,1 @@
-"""Run the same workloads under one setting of the host after another, to compare settings."""
+"""Compare settings of the host: run the same workloads under one setting after another."""

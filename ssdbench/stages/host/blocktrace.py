@@ -1,8 +1,8 @@
 """Record the kernel's block tracepoints of one drive while fio runs.
 
-Each event of a request takes 1 to 2 microseconds of CPU time, so compare rates only between traced
-runs of fio. Limits: a bio that the kernel splits is not followed, and the time before a request
-reaches the block layer is not seen.
+Each traced event takes 1 to 2 microseconds of CPU time, which lowers rates. So compare the rates of
+a traced run of fio only with the rates of other traced runs. Limits: a bio that the kernel splits
+is not followed, and the time before a request reaches the block layer is not seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 
-_MINOR_BITS = 20  # in the dev_t of the kernel
+_MINOR_BITS = 20  # bits of the minor number in the kernel's dev_t
 _REASON = "the block tracepoints show where the time goes"
-_LEAST = 20  # requests that a median needs
+_LEAST = 20  # fewest requests for a median
 
 STEPS = {
     "block/block_bio_queue": Step.QUEUED,
@@ -46,14 +46,15 @@ _STEP_OF = {event.partition("/")[2]: step for event, step in (STEPS | OF_DRIVERS
 
 @dataclass(slots=True)
 class BlockTrace:
-    """Record tracepoints of one drive: in windows between `start` and `stop`, within `running`."""
+    """Record a drive's tracepoints from `start` to `stop`, inside a `running` block."""
 
     target: TargetInfo
     kernel_name: str
     interrupts: Sequence[Interrupt] = ()
     scsi_host: str = ""  # number of its host adapter
     btt: bool = False  # also run blktrace and btt
-    # Of the last window: median nanoseconds by layer, number of requests, merges per request.
+    # Figures of the last window: median nanoseconds by layer, number of requests, merges per
+    # request.
     figures: dict[str, float] = field(default_factory=dict)
     lacking: list[str] = field(default_factory=list)  # why blktrace and btt did not run
     _second: blktrace.BlkTrace | None = None
@@ -61,7 +62,7 @@ class BlockTrace:
 
     @contextmanager
     def running(self, lease: str) -> Iterator[None]:
-        """Use the kernel's tracer during a `with` block; `restore` frees it after a crash.
+        """Use the kernel's tracer during a `with` block; after a crash, `restore` removes it.
 
         Raises HostLacks if this kernel has no tracefs or another program uses the tracer.
         """
@@ -93,13 +94,13 @@ class BlockTrace:
                 self._tracing = None
 
     def start(self) -> None:
-        """Begin to record a window of events."""
+        """Begin to record the tracepoint events of a window."""
         if self._tracing is not None:
             self._second = blktrace.BlkTrace(self.target.node) if self.btt else None
             self._tracing.start()
 
     def stop(self) -> None:
-        """End the window, and compute the median time in each layer."""
+        """End the window, and compute the median time of requests in each layer."""
         if self._tracing is not None:
             self.figures = medians(self._tracing.stop())
             if self._second is not None:
@@ -132,14 +133,14 @@ class BlockTrace:
 def block_trace(
     target: TargetInfo, kernel_name: str, interrupts: Sequence[Interrupt], *, btt: bool = False
 ) -> BlockTrace:
-    """Make the trace of a drive, given its name below /sys/block."""
+    """Make a block trace of a drive; `kernel_name` is the drive's name below /sys/block."""
     address = Sysfs().path(f"/sys/block/{kernel_name}/device").resolve().name
     scsi_host = address.split(":")[0] if address.count(":") == 3 else ""
     return BlockTrace(target, kernel_name, interrupts, scsi_host, btt)
 
 
 def medians(events: Sequence[TraceEvent]) -> dict[str, float]:
-    """Return the median time in each layer; empty if there were too few requests."""
+    """Return the median time of requests in each layer; empty for too few requests."""
     traced = traced_requests(seen(event) for event in events)
     count = len(traced.requests)
     if count < _LEAST:
@@ -153,7 +154,7 @@ def medians(events: Sequence[TraceEvent]) -> dict[str, float]:
 
 
 def seen(event: TraceEvent) -> Seen:
-    """Turn a tracepoint event into a step of a request."""
+    """Turn a tracepoint event into one step on a request's way through the layers."""
     return Seen(
         at_ns=event.at_ns,
         step=_STEP_OF[event.name],

@@ -1,4 +1,4 @@
-"""Measure what the I/O of fio costs the host: CPU time, interrupts, energy, queue occupancy."""
+"""Measure the host's effort for fio's I/O: CPU time, interrupts, energy, queue occupancy."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,34 +12,35 @@ from ssdbench.stages.host.blocktrace import BlockTrace
 
 LOOK_S = 0.02
 _START_S = 0.3  # until fio has started its jobs
-# With less CPU time no rate per CPU is computed, because the kernel counts hundredths of a second.
+# With less CPU time than this, no rate per CPU is computed, because the kernel counts CPU time in
+# hundredths of a second.
 LEAST_CPU_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class HostCost:
-    """Hold what host and drive did in a window of one run of fio."""
+    """Hold the CPU time, interrupts, energy and queue occupancy in one window of fio."""
 
     seconds: float
     ios_per_s: float = 0.0
     merges_per_s: float = 0.0
-    busy_cpus: float = 0.0  # by fio, kernel threads and interrupts, but not by other programs
+    busy_cpus: float = 0.0  # of fio, kernel threads, interrupts; not of other programs
     interrupts_per_s: float = 0.0
     switches_per_s: float = 0.0
-    watts: float | None = None  # of the CPU packages
-    in_flight: float = 0.0  # mean over the window, by the kernel's counters
-    in_flight_p95: float = 0.0  # of samples
+    watts: float | None = None  # power of the CPU packages
+    in_flight: float = 0.0  # mean over the window, from the kernel's counters
+    in_flight_p95: float = 0.0  # 95th percentile of the samples
     in_flight_most: int = 0
 
     @property
     def iops_per_core(self) -> float:
-        """Return I/Os per second of CPU time of the whole host; 0 if unknown."""
+        """Return the I/Os per second of CPU time of the whole host; 0 if unknown."""
         known = self.busy_cpus * self.seconds >= LEAST_CPU_S
         return self.ios_per_s / self.busy_cpus if known else 0.0
 
     @property
     def host_cpu_us_per_io(self) -> float:
-        """Return the CPU time per I/O of fio, kernel and interrupts; 0 if unknown."""
+        """Return the CPU time in us per I/O for fio, kernel and interrupts; 0 if unknown."""
         return 1e6 / self.iops_per_core if self.iops_per_core > 0 else 0.0
 
     @property
@@ -53,7 +54,7 @@ NO_COST = HostCost(0.0)
 
 @dataclass(slots=True)
 class HostCostWatch:
-    """Read the host at the start and end of fio's window, and sample the drive's queue between."""
+    """Read the host at the start and end of fio's window, and sample the drive's queue in it."""
 
     disk: DiskCounters
     read: Callable[[], Activity]
@@ -64,7 +65,7 @@ class HostCostWatch:
     cost: HostCost = NO_COST
 
     def __call__(self, process: Process, watch: Callable[[], None]) -> None:
-        """Wait for the end of the window or of fio; `watch` is called between two samples."""
+        """Sample until the window or fio ends; call `watch` between two samples."""
         if process.ended(self.ramp_s + _START_S):
             return
         if self.probe is not None:
@@ -84,7 +85,7 @@ class HostCostWatch:
 def cost_between(
     host: tuple[Activity, Activity], disk: tuple[DiskStat, DiskStat], samples: Sequence[int]
 ) -> HostCost:
-    """Return the cost between two readings of host and disk; pure."""
+    """Compute the cost from two readings of host and disk; no I/O."""
     before, after = host
     first, last = disk
     seconds = max(after.at_s - before.at_s, 1e-9)

@@ -1,9 +1,10 @@
-"""Compare short workloads under one variant of the host after another.
+"""Compare variants of the host: run short workloads under one variant after another.
 
 A variant is a set of host settings or fio options. A cell is one short run of fio: one workload
 under one variant. All cells are repeated in several passes; each pass has another random order, so
-that a slow change of drive or host affects all variants alike. Settings are stored in the settings
-journal first, and restored after the cell. A trial publishes medians, but no number to plan on.
+that a slow change of drive or host affects all variants alike. The old value of each setting is
+stored in the settings journal before a cell changes it, and restored after the cell. A trial
+publishes medians of its cells, but no bound for capacity planning.
 """
 
 import csv
@@ -58,23 +59,23 @@ class Cell(Model):
     bw_bytes_per_s: float
     lat_p50_ns: float | None = None  # None if the program does not report it
     lat_p99_ns: float | None = None
-    cpu_us_per_io: float = 0.0  # of fio's own threads
+    cpu_us_per_io: float = 0.0  # CPU use of fio's own threads
     bytes_read: int = 0
     bytes_written: int = 0
     disturbed: str = ""
-    host_cpu_us_per_io: float = 0.0  # also of kernel threads and interrupts
+    host_cpu_us_per_io: float = 0.0  # CPU time including kernel threads and interrupts
     iops_per_core: float = 0.0  # I/Os per second of CPU time of the whole host
-    iops_per_watt: float | None = None  # of the CPU packages; None without a meter
+    iops_per_watt: float | None = None  # energy of the CPU packages; None if unknown
     merges_per_io: float = 0.0
     interrupts_per_io: float = 0.0
     switches_per_io: float = 0.0
     in_flight: float = 0.0  # mean occupancy of the drive's queue
     in_flight_p95: float = 0.0
-    more: dict[str, float] = {}  # figures of a block trace or a program, by name with unit
+    more: dict[str, float] = {}  # of a block trace or program; names with units
 
 
 class Step(UnitRecord):
-    """Record a finished unit: a cell, or a step that writes data for later cells."""
+    """Record a finished unit of a trial: a cell, or a step that wrote data for later cells."""
 
     cell: Cell | None = None
     file_bytes: int = 0  # size of the file that was written for later cells
@@ -109,14 +110,14 @@ def _median(workload: str, variant: str, found: Sequence[Cell]) -> Median:
         bw_bytes_per_s=round(median(c.bw_bytes_per_s for c in found)),
         disturbed=sum(bool(c.disturbed) for c in found),
     )
-    # A block trace or a program uses CPU time itself, so the figures of the host are left out.
+    # A block trace or a program uses CPU time itself, so the host's figures would be wrong.
     if names := dict.fromkeys(name for cell in found for name in cell.more):
         more = {n: median(c.more[n] for c in found if n in c.more) for n in names}
         rounded = {n: round(value, 2) for n, value in more.items()}
         return own.model_copy(update={"lat_p50_ns": of("lat_p50_ns"), "more": rounded})
     figures = {name: of(name) for name in ("lat_p50_ns", "lat_p99_ns")}
     figures["cpu_us_per_io"] = of("cpu_us_per_io", 2)
-    # A cell without I/O in its window has no figures of the host.
+    # A cell that did no I/O in its window has no figures of the host.
     if seen := [c for c in found if c.iops_per_core > 0]:
         metered = all(c.iops_per_watt is not None for c in seen)
         figures |= {name: of(name, 2, seen) for name in _OF_HOST}
@@ -139,20 +140,20 @@ def cells_csv(cells: Sequence[Cell]) -> str:
     return text.getvalue()
 
 
-RAMP_S = 1  # at the start of each cell, which is not counted
-GRACE_S = 60.0  # until fio has written its report
+RAMP_S = 1  # at the start of each cell; its I/O is not counted
+GRACE_S = 60.0  # longest wait until fio has written its report
 
 Compared = Comparison | FileSystemComparison
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Describe one variant: settings of the host, options of fio, or CPUs that submit."""
+    """Describe one variant: settings of the host, options of fio, or CPUs that submit I/O."""
 
     name: str
     settings: tuple[Setting, ...] = ()
-    options: Options = field(default_factory=dict)  # of fio; they override the workload's
-    cpus: tuple[int, ...] = ()  # CPUs of fio; empty: the run's CPUs
+    options: Options = field(default_factory=dict)  # options of fio; they override the workload's
+    cpus: tuple[int, ...] = ()  # CPUs on which fio runs; empty: the run's CPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,35 +164,35 @@ class TrialWorkload:
     sections: tuple[Options, ...]
 
     def threads(self, variant: Variant) -> int:
-        """Return the number of threads of all sections under a variant."""
+        """Return the number of fio threads of this workload under a variant."""
         return sum(int({**s, **variant.options}.get("numjobs", 1)) for s in self.sections)
 
     @property
     def writes(self) -> bool:
-        """Tell whether a section of this workload writes."""
+        """Tell whether any fio section of this workload writes."""
         return any(str(s["rw"]).removeprefix("rand") != "read" for s in self.sections)
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One cell that is to be measured: a workload and a variant."""
+    """Describe one cell that will be measured: a workload and a variant."""
 
     variant: Variant
     workload: TrialWorkload
     repeat: int
-    span_bytes: int  # size of each file or of the used part of the drive; 0: see the sections
+    span_bytes: int  # size of each file or of the drive's used part; 0: as in fio's sections
 
     @property
     def name(self) -> str:
-        """Return the name of the unit, which is also its directory."""
+        """Return the name of the cell's unit, which is also the name of its directory."""
         return f"{slug(self.variant.name)}/{slug(self.workload.name)}/repeat-{self.repeat:02d}"
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Describe a step that writes data on the drive for later cells."""
+    """Describe a unit that writes data on the drive for later cells."""
 
-    done: Callable[[Context], Step | None]  # writes the data; returns None if the run must end
+    done: Callable[[Context], Step | None]  # writes; returns None if the run must end
 
 
 Work = Turn | Build
@@ -209,19 +210,19 @@ class Experiment(PlainStage, ABC):
     span_bytes: int = 0
     repeats: int = 3
     window_s: int = 5
-    notes: tuple[str, ...] = ()  # on things that are not available
+    notes: tuple[str, ...] = ()  # about things that are not available
     probe: BlockTrace | None = None  # records tracepoints in the window of each cell
-    options: Options = field(default_factory=dict)  # of fio in all cells
+    options: Options = field(default_factory=dict)  # fio options of all cells
     record = Step
     units_are = "starts"
 
     @property
     def destructive(self) -> bool:
-        """Tell whether a workload of the experiment writes."""
+        """Tell whether any workload of the experiment writes."""
         return any(workload.writes for workload in self.workloads)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan all cells of all passes."""
+        """Plan time and bytes of all cells in all passes."""
         seconds = float(self.starts * (self.window_s + RAMP_S))
         written = seconds * hint.sequential_bytes_per_s[1] if self.destructive else 0
         settings = {str(s): s.reason for v in self.variants for s in v.settings}
@@ -245,7 +246,7 @@ class Experiment(PlainStage, ABC):
 
     @property
     def steps(self) -> int:
-        """Return the number of units: cells, and steps that write data for them."""
+        """Return the number of units: cells, and steps that write data for cells."""
         return self.starts
 
     @contextmanager
@@ -259,14 +260,14 @@ class Experiment(PlainStage, ABC):
             yield replace(context, trial_host=series)
 
     def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
-        """Yield all cells, pass by pass."""
+        """Yield all cells as units, pass by pass."""
         turns = self.turns(context.seed, span_bytes=self.span_bytes)
         yield from self.measuring(turns, context, done)
 
     def turns(
         self, seed: int, *, span_bytes: int, variants: Sequence[Variant] = (), about: str = "order"
     ) -> list[Turn]:
-        """Return all cells of the given variants, or of all, in random order within each pass."""
+        """Return the cells of `variants`, or of all; each pass is in another random order."""
         found: list[Turn] = []
         for repeat in range(1, self.repeats + 1):
             own = [
@@ -295,7 +296,7 @@ class Experiment(PlainStage, ABC):
             )
 
     def measure(self, context: Context, unit: Unit[Work]) -> Step | None:
-        """Run one cell with the settings of its variant, or a step that writes data."""
+        """Run one cell under the settings of its variant, or run a step that writes data."""
         if isinstance(unit.work, Build):
             return unit.work.done(context)
         host = context.trial_host
@@ -305,7 +306,7 @@ class Experiment(PlainStage, ABC):
         return None if cell is None else Step(cell=cell)
 
     def cell(self, context: Context, turn: Turn) -> Cell | None:
-        """Run fio for a cell, without changing settings; None if the run must end."""
+        """Run fio for a cell, after its settings are set; None if the run must end."""
         seed = derived_seed(context.seed, self.name, turn.workload.name, turn.repeat)
         sections = [{**section, **turn.variant.options} for section in turn.workload.sections]
         sized: Options = {"size": turn.span_bytes} if turn.span_bytes else {}
@@ -326,7 +327,7 @@ class Experiment(PlainStage, ABC):
         """Return the medians of all cells, and store the cells as CSV."""
         cells = [step.cell for step in done if step.cell is not None]
         path = context.store.path / CELLS
-        make_directory(path.parent)  # missing if the stage failed before its first cell
+        make_directory(path.parent)  # no file if the stage failed before its first cell
         write_atomic(path, cells_csv(cells))
         names = [*(w.name for w in self.workloads), *(v.name for v in self.variants)]
         notes = (*self.notes, *context.notes)
@@ -350,7 +351,7 @@ class Trial(Experiment):
     def found(
         self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
     ) -> Comparison:
-        """Return the result of the stage, with all medians."""
+        """Return the stage's result, with the medians of all cells."""
         return Comparison(
             kind=self.kind,
             medians=tuple(compared),
@@ -361,7 +362,7 @@ class Trial(Experiment):
 
 
 def window(sections: Sequence[Options], options: Options, *, window_s: int, seed: int) -> Sections:
-    """Return sections that run for `window_s` seconds after a ramp that is not counted."""
+    """Return fio sections that run for `window_s` seconds after an uncounted ramp."""
     shared: Options = {
         "randseed": seed % (1 << 31) + 1,
         "norandommap": 1,
@@ -377,7 +378,7 @@ def window(sections: Sequence[Options], options: Options, *, window_s: int, seed
 
 
 def lease(context: Context, stage: str) -> str:
-    """Return the name of a stage's settings in the settings journal."""
+    """Return the name under which the settings journal stores a stage's settings."""
     return f"{context.run_path.resolve().name}-{stage}"
 
 

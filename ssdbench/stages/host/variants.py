@@ -1,7 +1,7 @@
-"""Define variants and workloads of trials: schedulers, queue, engines, interrupts and more; pure.
+"""Define variants and workloads of trials: schedulers, queue, engines, interrupts and more; no I/O.
 
-Interrupts follow figures 3 and 6 of Seppanen et al. (2010): the same reads are completed on the
-submitting CPU, on a near CPU, on a far CPU, or on all CPUs.
+The variants of interrupts follow figures 3 and 6 of Seppanen et al. (2010): interrupts of the same
+reads are handled on the submitting CPU, on a near CPU, on a far CPU, or on all CPUs.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -20,7 +20,7 @@ _BATCHES: Options = {"iodepth_batch_submit": 16, "iodepth_batch_complete_min": 1
 
 
 def _workload(name: str, **options: str | int) -> TrialWorkload:
-    """Return a workload with one section, whose requests have 4 KiB unless `bs` is given."""
+    """Make a workload of one fio section; its requests have 4 KiB unless `bs` is given."""
     return TrialWorkload(name, ({"bs": 4 * KIB, **options},))
 
 
@@ -84,14 +84,14 @@ def _queue(name: str, value: str, drive: str) -> Setting:
 
 
 def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return one variant per wanted or offered scheduler. Raises HostLacks for an unknown one."""
+    """Return a variant per scheduler: the wanted ones, else all. Raises HostLacks if unknown."""
     for name in wanted:
         require_scheduler(name, offered)
     return [Variant(name, (_queue("scheduler", name, drive),)) for name in wanted or offered]
 
 
 def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
-    """Return the unchanged host, and one variant for each setting that the queue has."""
+    """Return the unchanged queue, and one variant for each setting that the drive's queue has."""
     tried = {
         "nomerges": ("0", "2"),
         "rq_affinity": ("0", "1", "2"),
@@ -116,7 +116,7 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
     """Return variants of the host: unchanged, slower CPUs, with and without disk entropy.
 
-    Slower CPUs show how the same drive does with less computing power.
+    The variants with slower CPUs show the same drive's rates with less computing power.
     """
     variants, notes = [Variant("as it is")], []
     if host.policies and len(host.frequencies_khz) > 1:
@@ -138,7 +138,7 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
 
 
 def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return one variant per wanted scheduler, else the drive as it is. Raises HostLacks."""
+    """Return a variant per wanted scheduler; without any, the unchanged host. Raises HostLacks."""
     return scheduler_variants(wanted, offered, drive) if wanted else [Variant("as it is")]
 
 
@@ -147,8 +147,8 @@ def engine_variants(
 ) -> list[Variant]:
     """Return one variant for each way to submit I/O that this fio supports.
 
-    `hit_bytes` is the size of the part that is read repeatedly, for hits in the page cache. `polls`
-    says whether the drive has poll queues.
+    One variant reads the same `hit_bytes` bytes again and again, so that the page cache answers.
+    `polls` says whether the drive has poll queues.
     """
     batch: Options = {"iodepth_batch_submit": 8, "iodepth_batch_complete_min": 4}
     tried: list[tuple[str, dict[str, str | int]]] = [
@@ -174,7 +174,7 @@ def engine_variants(
 
 
 def surface_variants(records: Sequence[int], *, buffered: bool) -> list[Variant]:
-    """Return one variant per record size; records are sent one at a time, as Iozone does."""
+    """Return one variant per request size; like Iozone, fio sends one request at a time."""
     return [
         Variant(
             format_size(record),
@@ -186,7 +186,7 @@ def surface_variants(records: Sequence[int], *, buffered: bool) -> list[Variant]
 
 
 def surface_workloads(files: Sequence[int], span_bytes: int) -> tuple[TrialWorkload, ...]:
-    """Return four workloads for each file size that fits into `span_bytes`."""
+    """Return four workloads for each size of the used part that fits into `span_bytes`."""
     directions = (
         ("sequential read", "read"),
         ("random read", "randread"),
@@ -215,10 +215,11 @@ _COALESCED = (("off", 0x0000), ("4 or 100 us", 0x0103), ("16 or 200 us", 0x020F)
 def interrupt_variants(
     host: Topology, drive: str, *, submitters: Sequence[int] = (), coalescing: bool = False
 ) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
-    """Return variants for the place of interrupts, for rq_affinity and for coalescing, with notes.
+    """Return variants of interrupts (which CPU, rq_affinity, coalescing), and notes.
 
     `submitters` are the CPUs that send I/O; if it is empty, the first CPU sends I/O. `coalescing`
-    says whether the drive can coalesce interrupts. The notes name the variants that are missing.
+    says whether the drive can coalesce interrupts. The notes say which variants this drive and host
+    cannot have.
     """
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
@@ -242,9 +243,9 @@ def interrupt_variants(
 
 
 def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator[Variant]:
-    """Yield variants that move the interrupts, or the submitters if the kernel fixes interrupts.
+    """Yield variants that move interrupts; if the kernel fixes these, move submitters instead.
 
-    For a drive without interrupts of its own, there is only a note.
+    For a drive without interrupts of its own, only a note is yielded.
     """
     if not host.interrupts:
         notes.append("the drive has no interrupts of its own, so the submitters move instead")
@@ -276,7 +277,7 @@ def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator
 def _moved_submitters(
     host: Topology, cpus: tuple[int, ...], known: Sequence[tuple[int, ...]]
 ) -> Iterator[Variant]:
-    """Yield variants with submitters on the last CPU and on all CPUs."""
+    """Yield variants in which fio submits on the last CPU, and on all CPUs."""
     for other in dict.fromkeys((host.cpus[-1:], host.cpus)):
         if other != cpus and other not in known:
             yield Variant(f"from CPUs {cpu_text(other)}", cpus=other)
@@ -291,7 +292,7 @@ def _completions(host: Topology, drive: str, cpus: tuple[int, ...]) -> Iterator[
 
 
 def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return one variant per queue depth, and the largest depth without merging."""
+    """Return one variant per queue depth, and one with the largest depth but no merging."""
     variants = [Variant(f"{depth}", (), _batched(depth)) for depth in depths]
     if "nomerges" in offered and depths:
         setting = _queue("nomerges", "2", drive)
@@ -300,6 +301,6 @@ def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) ->
 
 
 def _batched(depth: int) -> Options:
-    """Return fio options for a depth, with batches of half of it, so that requests can merge."""
+    """Return fio options for a queue depth; fio sends half of it at once, so requests can merge."""
     half = max(1, depth // 2)
     return {"iodepth": depth, "iodepth_batch_submit": half, "iodepth_batch_complete_min": half}

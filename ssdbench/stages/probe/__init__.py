@@ -5,8 +5,9 @@ from ssdbench.stages.probe.buffers import Flushes, SlcCache, WriteBuffer
 from ssdbench.stages.probe.reads import Mapping, Parallelism, ReadChunk, StripeWidth
 from ssdbench.stages.probe.spare import RemapUnit, Spare, Trim
 
-# The order keeps a probe from spoiling the drive for later ones: the cache needs an empty drive,
-# the stripe ordered data, the remap unit free spare area, and writes to the whole drive come last.
+# In this order, no probe spoils the drive for a later probe. The cache needs an empty drive, the
+# stripe needs ordered data, and the remap unit needs a free spare area. Probes that write the whole
+# drive come last.
 PROBES: dict[str, Probe] = {
     probe.name: probe
     for probe in (

@@ -1,4 +1,4 @@
-"""Provide the measurements that probes are made of, and the stage that runs one probe."""
+"""Provide the measurements from which probes are built, and the stage that runs one probe."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import KIB, MIB
 
 EARLY = "cannot tell: the measurement ended early"
-COLLECTING = 0.5  # share of the drive that `collect` writes at random: more than the spare area
+COLLECTING = 0.5  # share of the drive that `collect` writes at random, more than any spare area
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold the result of a probe: a sentence, numbers, and the measurements behind them."""
+    """Hold the result of a probe: an answer as a sentence, numbers, and the measurements."""
 
     answer: str
     numbers: ProbeNumbers = ProbeNumbers()
@@ -54,16 +54,16 @@ class Probe(Protocol):
         ...
 
     def ask(self, bench: "Bench") -> Answer:
-        """Take and judge the measurements of the probe. Raises CutShort if the run must end."""
+        """Measure and judge, and return the answer. Raises CutShort if the run must end."""
         ...
 
 
-class CutShort(Exception):  # a signal or limit is not an error
+class CutShort(Exception):  # not an error: a signal or limit
     """Signal that the run must end in the middle of a measurement."""
 
 
 class Bench:
-    """Measure rates and latencies for a probe, each in one run of the generator."""
+    """Measure rates and latencies for a probe; each measurement is one run of the generator."""
 
     def __init__(self, probe: Probe, context: Context) -> None:
         self._context, self._probe = context, probe
@@ -76,7 +76,7 @@ class Bench:
 
     @property
     def logical_block_bytes(self) -> int:
-        """Return the size of a logical block, the smallest request."""
+        """Return the size of the drive's logical block, which is the smallest possible request."""
         return self._context.target.logical_block_bytes
 
     def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:
@@ -126,7 +126,7 @@ class Bench:
         total_bytes: int,
         offsets: Sequence[int],
     ) -> list[float]:
-        """Write `total_bytes` from each offset on, without a pause; return bytes per second."""
+        """Write `total_bytes` at random above each offset in turn; return bytes per second."""
         jobs = []
         for index, offset in enumerate(offsets):
             job = self._job(
@@ -139,7 +139,7 @@ class Bench:
     def latencies(
         self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
     ) -> Floats:
-        """Let the drive idle, and return the latencies of the next `ios` random writes."""
+        """Let the drive rest with few reads; return latencies of the next `ios` random writes."""
         quiet = self._job(
             Pattern.RANDOM, 4 * KIB, 100, 1, span_bytes, None, runtime_s=rest_s, rate_iops=10.0
         )
@@ -152,7 +152,7 @@ class Bench:
     def flushes(
         self, block_bytes: int, span_bytes: int, writes: int, *, every: int
     ) -> tuple[Direction, Direction]:
-        """Send single random writes with a flush after each `every` writes; return both totals."""
+        """Flush after each `every` single random writes; return totals of writes and flushes."""
         job = self._job(Pattern.RANDOM, block_bytes, 0, 1, span_bytes, writes * block_bytes)
         (done,) = self._start([replace(job, flush_every=every)]).outcome().jobs
         return done.write, done.flushes
@@ -236,7 +236,7 @@ class ProbeStage(PlainStage):
         return self.probe.title
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the most bytes that the probe may write; the least is a tenth of them."""
+        """Plan the most bytes that the probe may write, and a tenth of that as the least."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
         return StagePlan.of(
@@ -248,24 +248,24 @@ class ProbeStage(PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[ProbeRecord]) -> Iterator[Unit[Probe]]:
-        """Yield one unit: the probe with all its runs of the generator."""
+        """Yield one unit, which has all runs of the generator for the probe."""
         yield Unit(self.probe.name, self.probe, self.title)
 
     def measure(self, context: Context, unit: Unit[Probe]) -> ProbeRecord:
-        """Run the probe."""
+        """Run the probe and record its answer."""
         return ProbeRecord(found=asked(unit.work, context))
 
     def conclude(
         self, context: Context, done: Sequence[ProbeRecord], ended: Ended[ProbeRecord]
     ) -> Concluded[ProbeFound]:
-        """Return the result of the probe."""
+        """Return the probe's answer, also if the probe was cut short."""
         last = done[0] if done else ended.partial
         nothing = ProbeFound(probe=self.probe.name, answer=EARLY)
         return Concluded(last.found if last else nothing, own_findings(done, ended))
 
 
 def asked(probe: Probe, context: Context) -> ProbeFound:
-    """Run a probe in a unit; it has no answer if a signal, a limit or an error ends it."""
+    """Run a probe; after a signal, a limit or an error, the answer is "cannot tell"."""
     try:
         said = probe.ask(Bench(probe, context))
     except CutShort:
@@ -282,12 +282,12 @@ def asked(probe: Probe, context: Context) -> ProbeFound:
 
 
 def part(size_bytes: int, most_bytes: int) -> int:
-    """Return the smaller of both sizes, in whole MiB."""
+    """Return the smaller one of two sizes in bytes, rounded down to whole MiB."""
     return max(MIB, min(size_bytes, most_bytes) // MIB * MIB)
 
 
 def collect(bench: Bench) -> None:
-    """Fill the drive and write at random, until it must collect garbage for further writes."""
+    """Fill the drive, then overwrite half at random: further writes need garbage collection."""
     size = bench.size_bytes
     bench.fill(size)
     bench.write(Pattern.RANDOM, 32 * KIB, 32, size, round(COLLECTING * size))

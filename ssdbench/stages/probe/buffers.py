@@ -22,17 +22,17 @@ CACHE_DEPTH = 32
 
 
 class SlcCache:
-    """Find the SLC cache of a drive: the bytes after which a sequential fill gets slower."""
+    """Find the size of the SLC cache: the bytes after which a sequential fill gets slower."""
 
     name = "slc-cache"
     title = "SLC cache from one sequential fill"
 
     def writes(self, size_bytes: int) -> int:
-        """Return one fill of the drive."""
+        """Return the bytes that the probe writes: one fill of the drive."""
         return size_bytes
 
     def ask(self, bench: Bench) -> Answer:
-        """Fill the drive, which must be empty to show its whole cache."""
+        """Fill the drive and search for a step down of the rate; an empty drive shows it best."""
         per_second = bench.write(
             Pattern.SEQUENTIAL, CACHE_BLOCK_BYTES, CACHE_DEPTH, bench.size_bytes, bench.size_bytes
         )
@@ -58,31 +58,32 @@ class SlcCache:
         )
 
 
-# At least a usual remap unit, because a part of a unit needs a read; 32 KiB for small buffers.
+# Blocks are at least as large as a usual remap unit, because a smaller write needs a read first. 32
+# KiB is for small buffers.
 BUFFER_BLOCKS = (64 * KIB, 32 * KIB)
 BUFFER_DEPTHS = (8, 4)
-RESTS_S = (30.0, 60.0, 60.0)  # before each burst, in which the buffer is written to flash
+RESTS_S = (30.0, 60.0, 60.0)  # pause before each burst, to empty the buffer
 BURST_BYTES = 256 * MIB
-AGREE = 1.25  # largest ratio of two bursts that agree
-BURSTS_BYTES = len(BUFFER_BLOCKS) * len(RESTS_S) * BURST_BYTES  # of all bursts, at most
+AGREE = 1.25  # two bursts agree if they differ by at most this factor
+BURSTS_BYTES = len(BUFFER_BLOCKS) * len(RESTS_S) * BURST_BYTES  # most bytes of all bursts
 
 
 class WriteBuffer:
-    """Find the write buffer: the bytes of a burst after which the latency rises.
+    """Find the size of the write buffer: the bytes of a burst after which latency rises.
 
-    The drive must collect garbage during the bursts; otherwise flash may be faster than the link,
-    and the buffer never gets full.
+    The drive is first brought to garbage collection, which slows its flash. Otherwise flash may be
+    faster than the link, and the buffer would never get full.
     """
 
     name = "write-buffer"
     title = "Write buffer from bursts after idle time"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one and a half fills, and of the bursts."""
+        """Return the bytes that the probe writes: one and a half fills, and all bursts."""
         return round((1 + COLLECTING) * size_bytes) + BURSTS_BYTES
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure bursts, and return the buffer if the two smallest bursts that waited agree."""
+        """Measure bursts; return the buffer's size if the two smallest results agree."""
         size = bench.size_bytes
         collect(bench)
         steps = bursts(bench, size)
@@ -99,7 +100,7 @@ class WriteBuffer:
 
 
 def bursts(bench: Bench, span: int) -> list[int | None]:
-    """Return the bytes of each burst that the buffer took; None if the burst did not wait."""
+    """Return the bytes of each burst before its writes waited; None for a burst without waits."""
     steps: list[int | None] = []
     for block, depth in zip(BUFFER_BLOCKS, BUFFER_DEPTHS, strict=True):
         steps = [
@@ -116,8 +117,8 @@ def bursts(bench: Bench, span: int) -> list[int | None]:
 
 
 def agreed_bytes(steps: Sequence[int | None]) -> int | None:
-    """Return the size of the buffer, if the two smallest bursts agree; None if they do not."""
-    # A buffer that is emptied during a burst looks larger, so the smallest bursts are best.
+    """Return the buffer's size in bytes if the two smallest results agree, else None."""
+    # A buffer that is written to flash during a burst looks larger, so the smallest results count.
     known = sorted(one for one in steps if one is not None)
     if len(known) < 2 or known[1] > AGREE * known[0]:
         return None
@@ -125,29 +126,29 @@ def agreed_bytes(steps: Sequence[int | None]) -> int | None:
 
 
 FLUSH_BLOCK_BYTES = 32 * KIB  # at least a usual remap unit
-FLUSH_WRITES = (1, 4, 16, 64)  # before each flush
-FLUSHES = 64  # for each number of writes; their median counts
+FLUSH_WRITES = (1, 4, 16, 64)  # writes before each flush
+FLUSHES = 64  # flushes for each number of writes; the median counts
 FLUSH_SPAN_BYTES = 2 * GIB
 MEDIAN = 0.5
 
 
 class Flushes:
-    """Find whether a flush waits for flash: flush after every 1, 4, 16 and 64 writes.
+    """Find whether a flush command waits for flash: flush after each 1, 4, 16 and 64 writes.
 
-    If flash is as fast as the writes, a flush has nothing to wait for. For this reason the
-    measurement is repeated while the drive collects garbage.
+    If flash is as fast as the writes, no data wait in the buffer, so the result shows nothing. Then
+    the measurement is repeated while the drive collects garbage.
     """
 
     name = "flush"
     title = "Flushes after one and after many writes"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of the fills, and of the writes between flushes, measured twice."""
+        """Return the bytes of the fills, plus twice the bytes of the writes between flushes."""
         once = sum(FLUSH_WRITES) * FLUSHES * FLUSH_BLOCK_BYTES
         return part(size_bytes, FLUSH_SPAN_BYTES) + round((1 + COLLECTING) * size_bytes) + 2 * once
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure without garbage collection; if that gives no answer, measure again with it."""
+        """Measure before garbage collection begins; without an answer, measure again after."""
         span = part(bench.size_bytes, FLUSH_SPAN_BYTES)
         bench.fill(span)
         said = _flush_costs(bench, span)
@@ -159,7 +160,7 @@ class Flushes:
 
 
 def _flush_costs(bench: Bench, span_bytes: int) -> Answer:
-    """First measure flushes after few writes, because many writes leave a full buffer."""
+    """Measure flushes, first after few writes, because many writes would fill the buffer."""
     write_ns: dict[int, float] = {}
     flush_ns: dict[int, float] = {}
     for count in FLUSH_WRITES:

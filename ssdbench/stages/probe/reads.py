@@ -1,4 +1,4 @@
-"""Find parallelism, stripe and read chunk of a drive with reads; compare data layouts."""
+"""Find a drive's parallelism, stripe and read chunk by reads; compare reads of two data layouts."""
 
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
@@ -13,17 +13,17 @@ PARALLEL_IOS_PER_DEPTH = 4000
 
 
 class Parallelism:
-    """Find the usable parallelism: read at growing queue depth, until the rate stops growing."""
+    """Find how many reads run at once: raise the queue depth until the rate stops growing."""
 
     name = "parallelism"
     title = "Usable parallelism from random reads at growing depth"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one fill, as only written pages are read from flash."""
+        """Return the bytes of one fill, because a drive reads only written pages from flash."""
         return part(size_bytes, PARALLEL_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure the rate of random reads at each depth."""
+        """Measure the rate of random reads at each queue depth, and return the parallelism."""
         span = part(bench.size_bytes, PARALLEL_SPAN_BYTES)
         bench.fill(span)
         rates: dict[int, float] = {}
@@ -35,7 +35,8 @@ class Parallelism:
             if depth == 1:
                 alone = NS_PER_S / max(done.lat_mean_ns, 1.0)
         table = tuple({"iodepth": d, "iops": round(rate, 1)} for d, rate in rates.items())
-        # At depth 1 the rate follows from the latency (Little's law), as the generator takes time.
+        # For depth 1, the rate is computed from the latency (Little's law), because the generator
+        # needs time between two reads.
         found = parallelism({**rates, 1: alone})
         if found is None:
             return Answer("cannot tell: the rate still grows at the largest depth", table=table)
@@ -51,8 +52,8 @@ STRIDED_BLOCK_BYTES = 4 * KIB
 STRIDED_IOS = 2500
 STRIPE_DEPTH = 8
 STRIPE_SPAN_BYTES = 4 * GIB
-STRIPE_AGAIN = 3  # times that the slowest stride is read again: a pause of the drive is no stripe
-STRIPE_REST_S = 30.0  # in which the buffer is written to flash, which would slow the first reads
+STRIPE_AGAIN = 3  # times the slowest stride is read again, in case the drive paused
+STRIPE_REST_S = 30.0  # pause to empty the buffer, which would slow the first reads
 STRIPE_ODD = (1, 3, 5, 7)
 STRIPE_LEAST_BYTES, STRIPE_MOST_BYTES = 16 * KIB, 32 * MIB
 STRIPE_STRIDES = tuple(
@@ -70,14 +71,14 @@ STRIPE_STRIDES = tuple(
 class StripeWidth:
     """Find the stripe: parallel reads at a fixed stride are slow at multiples of the stripe.
 
-    Source: the reads at strides of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
+    Source of the method: the strided reads of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
     """
 
     name = "stripe"
     title = "Stripe width from parallel reads at fixed strides"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one sequential fill, because only ordered data lie in stripes."""
+        """Return the bytes of a sequential fill; only sequentially written data lie in stripes."""
         return part(size_bytes, STRIPE_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
@@ -99,26 +100,26 @@ class StripeWidth:
 
 
 CHUNK_STRIDES = tuple(n * KIB for n in (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256))
-# Multiples of most stripes, so that all reads are on one die.
+# Most stripes divide these strides, so that all reads are on one die.
 CHUNK_MEET = tuple(n * KIB for n in (640, 768, 896, 1024))
 CHUNK_SPAN_BYTES = 2 * GIB
-CHUNK_WRAPS = 4  # least number of strides in the span
+CHUNK_WRAPS = 4  # a stride is used if the span has this many
 
 
 class ReadChunk:
-    """Find the read chunk, the data that lie in order on one die, with two reads in parallel.
+    """Find the read chunk, that is, the consecutive data on one die, by two parallel reads.
 
-    Two reads at a small stride wait for the same die. From a stride of half the chunk on they do
-    not wait: of two reads on one die, the second then runs together with the next read, which is on
-    the next die.
-    Source: reads across the boundary of a chunk, Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
+    Two parallel reads at a small stride wait for the same die. If the stride is half the chunk or
+    more, the waits end: at most two reads in a row are on one die, so the second one runs together
+    with the next read, which is on another die. Source of the method: reads across the boundary of
+    a chunk, Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
     """
 
     name = "read-chunk"
     title = "Read chunk from two reads side by side at small strides"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one sequential fill, because only ordered data lie in chunks."""
+        """Return the bytes of one sequential fill; only sequentially written data lie in chunks."""
         return part(size_bytes, CHUNK_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
@@ -143,7 +144,7 @@ class ReadChunk:
 
 
 def _strided_iops(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int) -> float:
-    """Return the reads per second at a stride."""
+    """Return the reads per second at a fixed stride and queue depth."""
     done = bench.rate(
         Pattern.STRIDED, STRIDED_BLOCK_BYTES, 100, iodepth, span_bytes,
         STRIDED_IOS * STRIDED_BLOCK_BYTES, stride_bytes=stride_bytes,
@@ -154,21 +155,21 @@ def _strided_iops(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int
 MAPPING_BLOCK_BYTES = 128 * KIB
 MAPPING_DEPTH = 4
 MAPPING_SPAN_BYTES = GIB
-MAPPING_SAME = 0.9  # of the rate of ordered data, from which on the order does not matter
+MAPPING_SAME = 0.9  # from this share of the ordered data's rate on, the order does not matter
 
 
 class Mapping:
-    """Compare sequential reads of data that were written in order and at random."""
+    """Compare sequential reads of sequentially written data and of randomly written data."""
 
     name = "mapping"
     title = "Sequential reads of ordered and of scattered data"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of a sequential fill and of a random fill."""
+        """Return the bytes that the probe writes: a sequential fill and a random fill."""
         return 2 * part(size_bytes, MAPPING_SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Answer:
-        """Read sequentially after a sequential fill, and again after a random fill."""
+        """Read sequentially after a sequential fill, and once more after a random fill."""
         span = part(bench.size_bytes, MAPPING_SPAN_BYTES)
         rates = []
         for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM):

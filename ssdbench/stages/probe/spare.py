@@ -1,7 +1,7 @@
-"""Find the remap unit, the spare area and the effect of TRIM with random writes.
+"""Find the remap unit, the spare area and the effect of TRIM, by random writes.
 
-Source: trimmed space acts as spare area, which reduces write amplification (Frankie, Hughes and
-Kreutz-Delgado, ACMSE 2012: it adds to the effective over-provisioning).
+Source: trimmed space acts as spare area and so reduces write amplification. Frankie, Hughes and
+Kreutz-Delgado (ACMSE 2012) add it to the effective over-provisioning.
 """
 
 import numpy as np
@@ -28,36 +28,36 @@ from ssdbench.units import GIB, KIB, MIB, format_size
 
 REMAP_BLOCKS = tuple(n * KIB for n in (256, 128, 64, 32, 16, 8))
 REMAP_SPAN_BYTES = 4 * GIB
-REMAP_SHARE = 8  # 1/8 of the drive is used, so that free space keeps writes from being amplified
+REMAP_SHARE = 8  # 1/8 of the drive is used; the free space prevents write amplification
 REMAP_LEAST_SPAN_BYTES = 64 * max(REMAP_BLOCKS)
-REMAP_EACH_BYTES = 128 * MIB  # several times the size of a usual buffer
-REMAP_MOST_BYTES = GIB  # after twice as much each time, until a larger buffer is full
-REMAP_AGAIN_BYTES = 8 * GIB  # for all sizes together: more writes are not announced
+REMAP_EACH_BYTES = 128 * MIB  # several times a usual buffer
+REMAP_MOST_BYTES = GIB  # most bytes, after doubling, to fill a larger buffer
+REMAP_AGAIN_BYTES = 8 * GIB  # limit of all doublings, which the plan announced
 REMAP_DEPTH = 32
-REMAP_IN_ORDER = 0.8  # of the rate of writes in order: less is a merge of small blocks
-REMAP_SINGLE = 64  # writes one at a time, after a rest
+REMAP_IN_ORDER = 0.8  # of the sequential rate; if less, the drive merges small blocks
+REMAP_SINGLE = 64  # number of single writes after a rest
 
 
 class RemapUnit:
-    """Find the remap unit: random writes that are not aligned to it cost two units.
+    """Find the remap unit: a random write that is not aligned to this unit costs two units.
 
-    The buffer is kept full, so that the flash behind it limits the rate.
+    The write buffer is kept full, so that the flash limits the rate.
     """
 
     name = "remap-unit"
     title = "Remap unit from the cost of writes that are not aligned"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one fill of the span and of the random writes together."""
+        """Return the bytes that the probe writes: one fill of its span, and random writes."""
         usual = (4 * len(REMAP_BLOCKS) + 1) * REMAP_EACH_BYTES
         return _remap_span(size_bytes) + usual + REMAP_AGAIN_BYTES
 
     def ask(self, bench: Bench) -> Answer:
-        """Compare shifted writes with aligned ones, from the largest size to the first slower."""
+        """Compare shifted with aligned writes, from the largest size to one where shifts cost."""
         span = _remap_span(bench.size_bytes)
         if span < REMAP_LEAST_SPAN_BYTES:
             return Answer("cannot tell: the drive is too small for random writes")
-        bench.discard(0, bench.size_bytes)  # so that no garbage is collected
+        bench.discard(0, bench.size_bytes)  # prevents garbage collection
         bench.fill(span)
         rates: dict[int, Shifted] = {}
         left = REMAP_AGAIN_BYTES
@@ -98,19 +98,19 @@ def _remap_span(size_bytes: int) -> int:
 
 
 def _in_order(bench: Bench, span: int) -> float:
-    """Return the bytes per second of the smallest writes in order; they merge no small blocks."""
+    """Return the bytes per second of sequential writes of the smallest block."""
     block = min(REMAP_BLOCKS)
     done = bench.rate(Pattern.SEQUENTIAL, block, 0, REMAP_DEPTH, span, REMAP_EACH_BYTES)
     return done.bytes / max(done.runtime_s, 1e-9)
 
 
 def _shifted(bench: Bench, block: int, span: int, left: int) -> tuple[Shifted, int]:
-    """Measure writes of one size, shifted and aligned, with ever more bytes until the rates decide.
+    """Measure shifted and aligned writes of one size; double the bytes until the result is clear.
 
-    At most `left` bytes are written beyond the first measurement. Returns the rates, and the bytes
-    that are left.
+    After the first measurement, at most `left` more bytes may be written. The function returns the
+    rates, and how many of these bytes remain.
     """
-    offsets = (0, block // 2, 0, block // 2)  # the first one fills the buffer
+    offsets = (0, block // 2, 0, block // 2)  # writes at the first offset fill the buffer
     total = REMAP_EACH_BYTES
     while True:
         _, before, aligned, after = bench.random_writes(block, REMAP_DEPTH, span, total, offsets)
@@ -122,7 +122,7 @@ def _shifted(bench: Bench, block: int, span: int, left: int) -> tuple[Shifted, i
 
 
 def buffered(bench: Bench, span: int) -> bool:
-    """Tell whether single writes after idle time are faster than flash can be programmed."""
+    """Tell whether single writes after idle time end faster than flash can be programmed."""
     return any(
         float(np.median(bench.latencies(block, 1, span, REMAP_SINGLE))) < BUFFERED_NS
         for block in (4 * KIB, 16 * KIB, 64 * KIB)
@@ -131,25 +131,27 @@ def buffered(bench: Bench, span: int) -> bool:
 
 SPARE_BLOCK_BYTES = 64 * KIB  # at least a usual remap unit
 SPARE_DEPTH = 32
-# At each span: bytes before the measurement, number of parts, bytes of each; in spans.
+# For each span: bytes written before the measurement (in spans), number of measured parts, and
+# bytes of each part (in spans).
 SPARE_SETTLE, SPARE_PARTS, SPARE_MEASURE = 2.0, 4, 0.25
-SPARE_FIRST = 128  # parts of the drive; the first random writes are measured part by part
+SPARE_FIRST = 128  # the first random writes are measured in parts of 1/128 of the drive
 SPARE_MOST_FIRST = SPARE_FIRST // 2
-SPARE_SLOWED, SPARE_AFTER = 2.0, 10  # ends after so many parts that took so many times the median
+SPARE_SLOWED, SPARE_AFTER = 2.0, 10  # stop after 10 parts that took twice the median
 
 
 class Spare:
     """Find the over-provisioning: write at random to the whole drive, then to smaller spans.
 
-    The bytes that the drive takes at full speed show its spare area. Everything outside the span is
-    trimmed at each smaller span; the gain from this known additional space confirms the result.
+    The bytes that the drive accepts at full speed show its spare area. Before each smaller span,
+    everything outside this span is trimmed, which adds a known amount of free space. The gain in
+    speed from this space confirms the result.
     """
 
     name = "spare"
     title = "Over-provisioning and write amplification from random writes with more free space"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of all fills and of the bursts."""
+        """Return the bytes that the probe writes: all fills, and the bursts."""
         fills = (
             1
             + SPARE_MOST_FIRST / SPARE_FIRST
@@ -158,7 +160,7 @@ class Spare:
         return round(size_bytes * fills) + BURSTS_BYTES
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure the first writes by parts, and the time per byte in steady state at each span."""
+        """Measure the first random writes in parts, then the steady time per byte at each span."""
         size = bench.size_bytes
         if not bench.discard(0, size):
             return Answer("cannot tell: the target has no TRIM, which gives it free space")
@@ -214,7 +216,7 @@ class Spare:
 
 
 def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
-    """Return seconds per byte of the first random writes after a sequential fill, by part."""
+    """Return, for each part, the seconds per byte of the first random writes after a fill."""
     taken: list[float] = []
     while len(taken) < SPARE_MOST_FIRST:
         taken.append(_seconds_per_byte(bench, size, part_bytes))
@@ -225,7 +227,7 @@ def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
 
 
 def _buffer(bench: Bench, span: int, size: int) -> float | None:
-    """Return the size of the write buffer as a share of the drive; None if unknown."""
+    """Return write buffer / drive size; None if there is a buffer of unknown size."""
     taken = agreed_bytes(bursts(bench, span))
     if taken is not None:
         return taken / size
@@ -233,7 +235,7 @@ def _buffer(bench: Bench, span: int, size: int) -> float | None:
 
 
 def _seconds_per_byte(bench: Bench, span: int, total: int | None = None) -> float:
-    """Return the seconds per byte of random writes to the span."""
+    """Return the seconds per byte of random writes to the first `span` bytes of the drive."""
     total = total or max(SPARE_BLOCK_BYTES, round(SPARE_MEASURE * span))
     done = bench.rate(Pattern.RANDOM, SPARE_BLOCK_BYTES, 0, SPARE_DEPTH, span, total)
     return done.runtime_s / max(done.bytes, 1)
@@ -241,25 +243,25 @@ def _seconds_per_byte(bench: Bench, span: int, total: int | None = None) -> floa
 
 TRIM_BLOCK_BYTES = 32 * KIB
 TRIM_DEPTH = 32
-TRIM_KEPT = 0.75  # share of the drive that is written; the rest is trimmed
-# Bytes written, in times of the kept part: before garbage collection, to settle, to measure.
+TRIM_KEPT = 0.75  # share of the drive that is written; the last quarter is trimmed
+# Bytes written / kept part: before garbage collection, to settle, and to measure.
 TRIM_FRESH, TRIM_SETTLE, TRIM_MEASURE = 0.02, 1.5, 0.25
 
 
 class Trim:
-    """Compare random writes to three quarters of a drive before and after TRIM of the last one."""
+    """Compare random writes to 3/4 of a drive before and after a TRIM of the last quarter."""
 
     name = "trim"
     title = "Random writes before and after a TRIM of a quarter"
 
     def writes(self, size_bytes: int) -> int:
-        """Return the bytes of a sequential fill and of the random writes."""
+        """Return the bytes that the probe writes: a sequential fill and the random writes."""
         return round(
             size_bytes * (1 + TRIM_KEPT * (TRIM_FRESH + 2 * TRIM_SETTLE + 3 * TRIM_MEASURE))
         )
 
     def ask(self, bench: Bench) -> Answer:
-        """Compare the rates; before the TRIM the rate must be steady, and slowed by collection."""
+        """Compare rates; before the TRIM, the rate must be steady and slowed by collection."""
         size = bench.size_bytes
         kept = part(round(size * TRIM_KEPT), size)
         bench.fill(size)
@@ -284,7 +286,7 @@ class Trim:
 
 
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:
-    """Write at random to the part of the drive that is not trimmed; return bytes per second.
+    """Write at random to the part of the drive that stays untrimmed; return bytes per second.
 
     `kept` is the size of this part in bytes. `share` says how much to write, as a multiple of the
     size of this part.

@@ -1,10 +1,10 @@
-"""Run PTS-style tests in rounds, until the results of five rounds are alike.
+"""Run PTS-style tests that measure in rounds, until the results of five rounds are alike.
 
 A cell is one workload for one minute. A round measures all cells in the order of the standard.
 After each round, each tracking variable (a metric of one cell) is judged over the last five rounds.
 The test ends when all variables are steady, or as "steady state not reached" after 25 rounds. A
-resumed test keeps its finished rounds. The next round of a resumed test does not count, because
-the drive may have recovered.
+resumed test keeps its finished rounds. The first round after a resume does not count, because the
+drive may have recovered during the pause.
 
 Overhead: the generator starts once for each cell.
 """
@@ -52,29 +52,29 @@ from ssdbench.stats.percentiles import QUANTILES, percentile
 from ssdbench.stats.steady.ptsrounds import Demand, RoundWindow, levels, round_window
 from ssdbench.stats.steady.rules import ROUNDS
 
-PRE_WRITE_S = 3600.0  # of writes before the histogram of each demand
-LEVEL_S = 600.0  # of each histogram
+PRE_WRITE_S = 3600.0  # time of writes before each demand's histogram
+LEVEL_S = 600.0  # time of each histogram
 LEVELS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds(PtsStage):
-    """Run a test that is defined by cells and tracking variables."""
+    """Run a PTS-style test that consists of cells, repeated in rounds, and tracking variables."""
 
     cells: tuple[Cell, ...]
     tracking: tuple[Tracking, ...]
     absent: tuple[PtsAbsent, ...] = ()  # cells that this drive cannot do
-    warm_up: Phase | None = None  # runs before the first round, until it is steady
+    warm_up: Phase | None = None  # runs until steady, before the first round
     max_rounds: int = MAX_ROUNDS
     units_last = Lasting.CONTENT
 
     @property
     def parts(self) -> Sequence[Cell]:
-        """Return the cells of a round."""
+        """Return the cells that each round measures."""
         return self.cells
 
     def lengths(self) -> Iterator[Length]:
-        """Yield the time of each cell in five and in all rounds."""
+        """Yield the time of each cell in five rounds (least) and in all rounds (most)."""
         for cell in self.cells:
             least = min(ROUNDS, self.max_rounds) * cell.seconds
             yield Length(cell.workload, least, self.max_rounds * cell.seconds)
@@ -85,12 +85,12 @@ class Rounds(PtsStage):
             yield Length(self.cells[0].workload, seconds, seconds)
 
     def notes(self) -> Sequence[str]:
-        """Return a sentence that says when the rounds end."""
+        """Return a note for the plan that says when the rounds end."""
         count = len(self.cells)
         return [f"rounds of {count} cells, until five are alike, at most {self.max_rounds}"]
 
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Yield the warm-up, the rounds, and a histogram for each of three demands."""
+        """Yield the warm-up, the rounds, and one histogram for each of three demands, if any."""
         if self.warm_up:
             yield unit("warm-up", partial(self._warm_up, self.warm_up), self.warm_up.name)
         while not self._over(rounds := measured_by(done).rounds):
@@ -108,14 +108,14 @@ class Rounds(PtsStage):
                 yield unit(f"demand-{level}", measure, f"{level} demand")
 
     def found(self, measured: PtsMeasured) -> Pts:
-        """Return the last window of each tracking variable, and the means of all cells in it."""
+        """Return each tracking variable's last window, and the means of all cells over a window."""
         windows = self._windows(measured.rounds)
         slim = [
             one.model_copy(
                 update={"cells": tuple(c.model_copy(update={"bins": None}) for c in one.cells)}
             )
             for one in measured.rounds
-        ]  # without histogram bins, which only the means need
+        ]  # without the histograms, which only the means need
         found = self.result(
             measured.model_copy(update={"rounds": tuple(slim)}),
             steady=bool(windows) and all(window.steady for window in windows),
@@ -128,13 +128,13 @@ class Rounds(PtsStage):
         return found.model_copy(update={"not_applicable": self.absent})
 
     def where(self, found: Pts) -> str:
-        """Return the rounds of the steady window as text, or that no window was steady."""
+        """Return a text: which rounds were steady, or that none of the rounds were."""
         if found.steady:
             return f"in {found.windows[0].rounds}"
         return f"in {len(found.rounds)} rounds; the last five are shown"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Return findings on a warm-up that was not steady, and on rounds after a pause."""
+        """Yield findings: the warm-up was not steady; rounds after a pause do not count."""
         window = window_of(found.warm_up)
         if found.warm_up and not (window and window.steady):
             yield PtsWarmUpNotSteady().finding()
@@ -142,13 +142,13 @@ class Rounds(PtsStage):
             yield PtsPaused(paused).finding()
 
     def _over(self, rounds: Sequence[PtsRound]) -> bool:
-        """Tell whether all variables are steady, or the most rounds that count are done."""
+        """Tell whether all tracking variables are steady, or all allowed rounds are done."""
         windows = self._windows(rounds)
         steady = bool(windows) and all(window.steady for window in windows)
         return steady or sum(one.counted for one in rounds) >= self.max_rounds
 
     def _windows(self, rounds: Sequence[PtsRound]) -> list[RoundWindow]:
-        """Return the last window of each tracking variable; empty before the first round."""
+        """Return each tracking variable's newest window of five rounds; empty before round 1."""
         counted = [one for one in rounds if one.counted]
         numbers = [one.number for one in counted]
         cells = [cell for one in counted for cell in one.cells]
@@ -173,7 +173,7 @@ class Rounds(PtsStage):
                 cell,
                 self.scale,
                 part=f"{place:02d}",
-                bins=self.test is PtsTest.LATENCY,  # histograms of a window are merged
+                bins=self.test is PtsTest.LATENCY,  # to merge the histograms of a window
             )
             if cell_result is None:
                 return None
@@ -183,7 +183,7 @@ class Rounds(PtsStage):
         return PtsRecord(measured=PtsMeasured(rounds=(found_round,)))
 
     def _level(self, level: str, chosen: Cell, context: Context) -> PtsRecord | None:
-        """Write for an hour, then measure a histogram for ten minutes at one demand."""
+        """Write for an hour, then measure latencies for ten minutes at one demand."""
         phase = Phase(f"pre-write before {level}", self.cells[0].workload, PRE_WRITE_S)
         before = measured_phase(context, phase, self.scale, part="pre-write")
         cell = Cell(f"{level} demand, {chosen.name}", chosen.workload, LEVEL_S)
@@ -195,14 +195,14 @@ class Rounds(PtsStage):
 
 
 def _means(rounds: Sequence[PtsRound], windows: Sequence[RoundWindow]) -> list[PtsCell]:
-    """Return the means of each cell over the rounds of the window."""
+    """Return each cell's means over the rounds of the first variable's window."""
     numbers = windows[0].rounds if windows else ()
     inside = [one.cells for one in rounds if one.counted and one.number in numbers]
     return [_mean(own) for own in zip(*inside, strict=True)]
 
 
 def _mean(cells: Sequence[PtsCell]) -> PtsCell:
-    """Return the means of one cell over rounds."""
+    """Return the means of one cell over several rounds."""
     used = [cell.cpu_percent for cell in cells if cell.cpu_percent is not None]
     return cells[0].model_copy(
         update={
@@ -216,9 +216,10 @@ def _mean(cells: Sequence[PtsCell]) -> PtsCell:
 
 
 def _latency(cells: Sequence[PtsCell]) -> PtsLatency | None:
-    """Return mean and extremes over rounds; None if no round has a latency.
+    """Return mean and extreme latencies over rounds; None if no round has a latency.
 
-    The percentile p99.999 is computed over all I/Os together, if enough I/Os are slower.
+    The percentile p99.999 is computed over the I/Os of all rounds together; it is left out if too
+    few I/Os are slower.
     """
     seen = [cell.latency for cell in cells if cell.latency is not None]
     if not seen:

@@ -1,8 +1,8 @@
-"""Provide the stage that all PTS-style tests share: preparation, rounds or phases, final cells.
+"""Provide the base of all PTS-style tests: a preparation, then rounds or phases, then final cells.
 
-The preparation is part of the test, so that a test that begins again also purges and fills the
-drive again. A test publishes means and no bounds, because the steady-state rule of the standard is
-too optimistic in a third of cases (`nox -s judge-the-judges`).
+The preparation is part of the test, so a test that begins again also purges and fills the drive
+again. A test publishes means but no bounds, because the standard's steady-state rule is too
+optimistic in a third of cases (`nox -s judge-the-judges`).
 """
 
 import math
@@ -42,12 +42,12 @@ from ssdbench.stages.purge import Purge
 from ssdbench.stats.inside.writecache import cache_enabled
 from ssdbench.stats.steady.ptsrounds import RoundWindow
 
-CAPACITIES = 2  # of the drive, which the preparation writes sequentially in 128 KiB
+CAPACITIES = 2  # times the capacity is written sequentially in 128 KiB
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Describe the preparation: a purge by the profile's method, and a fill if needed."""
+    """Describe a test's preparation: a purge by the profile's method, and a fill if needed."""
 
     purge: Method = Method.NONE
     fills: bool = True
@@ -55,7 +55,7 @@ class Preparation:
     from_fresh: bool = False  # the test needs a drive that was just purged
 
     def steps(self) -> Iterator[tuple[Purge | Precondition, Measure]]:
-        """Yield each step of the preparation, with the function that runs the step as a unit."""
+        """Yield each step of the preparation, and the function that runs this step as a unit."""
         if self.purge is not Method.NONE:
             purge = Purge("purge", self.purge)
             yield purge, partial(prepared, purge)
@@ -71,14 +71,14 @@ class Preparation:
         return [step.plan(target, hint) for step, _ in self.steps()]
 
     def labels(self) -> list[Finding]:
-        """Return a finding if the drive is not purged."""
+        """Return a finding if the preparation does not purge the drive."""
         if self.purge is not Method.NONE:
             return []
         return [NotPurged(needs_fresh=self.from_fresh).finding()]
 
 
 def prepared(step: Stage[W, U, R], context: Context) -> PtsRecord:
-    """Run one step of the preparation as a unit of the test."""
+    """Run one step of the preparation, a purge or a fill, as a unit of the test."""
     before = replace(context.meter)
     (unit,) = step.units(context, ())
     record = step.measure(context, unit)
@@ -98,7 +98,7 @@ def prepared(step: Stage[W, U, R], context: Context) -> PtsRecord:
 
 
 def _own(finding: Finding) -> Finding:
-    """Make the finding on a partial fill a warning, as the client form asks for such a fill."""
+    """Lower a partial fill's finding to a warning, because the client form asks for such a fill."""
     partial = finding.code is Code.PARTIAL_FILL
     return finding.model_copy(update={"severity": Severity.WARNS}) if partial else finding
 
@@ -108,15 +108,15 @@ PLANNED_BLOCK_BYTES = 4096  # plans assume 4 KiB writes
 
 @dataclass(frozen=True, kw_only=True)
 class PtsStage(PlainStage, ABC):
-    """Provide the parts that PTS-style tests of rounds and of phases share."""
+    """Provide the methods that are the same for PTS-style tests in rounds and in phases."""
 
     name: str
     test: PtsTest
-    load: str = ""  # name of the workload, if the test runs with several
+    load: str = ""  # name of the workload, if there are several
     form: PtsForm
     preparation: Preparation = Preparation()
     finale: tuple[Cell, ...] = ()  # measured once, at the end
-    skipped: tuple[Finding, ...] = ()  # about cells that this drive cannot do, or only partly
+    skipped: tuple[Finding, ...] = ()  # findings on cells that the drive cannot do
     scale: float = 1.0  # factor of all times; below 1 only for demonstrations
     kind = StageKind.PTS
     destructive = True
@@ -125,13 +125,13 @@ class PtsStage(PlainStage, ABC):
 
     @property
     def title(self) -> str:
-        """Return the name of the test, and of its workload if there are several."""
+        """Return the name of the test, and the name of its workload if there are several."""
         return f"PTS-style {self.test.full_name} test" + (f", {self.load}" if self.load else "")
 
     @property
     @abstractmethod
     def parts(self) -> Sequence[Cell | Phase]:
-        """Return the cells of a round, or the phases."""
+        """Return the cells of a round, or the phases of the test."""
 
     @abstractmethod
     def lengths(self) -> Iterator[Length]:
@@ -143,21 +143,21 @@ class PtsStage(PlainStage, ABC):
 
     @abstractmethod
     def found(self, measured: PtsMeasured) -> Pts:
-        """Return the result from the measurements of all rounds or phases."""
+        """Compute the test's result from the measurements of all rounds or phases."""
 
     @abstractmethod
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Yield findings of this kind of test."""
+        """Yield findings that only this kind of test has."""
 
     @abstractmethod
     def where(self, found: Pts) -> str:
-        """Return where the steady state was found, such as "in rounds 1 to 5".
+        """Return as text where the test was steady, such as "in rounds 1 to 5".
 
-        Without a steady state, the text says how many rounds or samples were judged.
+        If the test was not steady, the text says how many rounds or samples were judged.
         """
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the shortest and longest time of all parts, and bytes by the likely rates."""
+        """Plan the shortest and longest time of all parts; estimate bytes from likely rates."""
         before = self.preparation.plans(target, hint)
         finale = (Length(cell.workload, cell.seconds, cell.seconds) for cell in self.finale)
         lengths = [*self.lengths(), *finale]
@@ -184,7 +184,7 @@ class PtsStage(PlainStage, ABC):
         )
 
     def notes(self) -> Sequence[str]:
-        """Return the notes of this test for the plan."""
+        """Return notes on this test that the plan shows."""
         return ()
 
     def units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
@@ -196,13 +196,13 @@ class PtsStage(PlainStage, ABC):
             yield unit(f"finale-{place:02d}", partial(self._last, cell), cell.name)
 
     def measure(self, context: Context, unit: Unit[Measure]) -> PtsRecord | None:
-        """Run one unit of the test by calling its function."""
+        """Run one unit of the test: call the function that the unit carries."""
         return unit.work(context)
 
     def conclude(
         self, context: Context, done: Sequence[PtsRecord], ended: Ended[PtsRecord]
     ) -> Concluded[Pts]:
-        """Return the result, with findings that limit the use of its numbers."""
+        """Return the test's result, and findings that limit the use of its numbers."""
         partly = () if ended.partial is None else (ended.partial,)
         found = self.found(measured_by((*done, *partly)))
         return Concluded(
@@ -226,7 +226,7 @@ class PtsStage(PlainStage, ABC):
         means: Sequence[PtsCell] = (),
         phases: Sequence[PtsPhase] = (),
     ) -> Pts:
-        """Return the result of the test in the form that is stored."""
+        """Make the test's result in the form that is stored."""
         loads = [part.workload for part in self.parts]
         return Pts(
             **dict(measured),
@@ -253,7 +253,7 @@ class PtsStage(PlainStage, ABC):
         return PtsRecord(measured=PtsMeasured(in_steady_state=(last,)))
 
     def _of_rule(self, found: Pts, ended: Ended[PtsRecord]) -> Iterator[Finding]:
-        """Yield findings on the rule of the standard: averages only, not steady, scaled times."""
+        """Yield findings on the standard's rule: only averages, not steady, or shortened times."""
         if self.scale != 1:
             yield PtsScaled(self.scale).finding()
         if not ended.complete:
@@ -267,17 +267,17 @@ class PtsStage(PlainStage, ABC):
 
 
 def unit(name: str, measure: Measure, doing: str) -> Unit[Measure]:
-    """Return a unit of a test, from its name, function and text for the progress."""
+    """Make a unit of a test from its name, its function and its text for the progress line."""
     return Unit(name, measure, doing, ahead_bytes=LEAST_AHEAD_BYTES)
 
 
 def measured_by(done: Sequence[PtsRecord]) -> PtsMeasured:
-    """Join the measurements of all units of a test: rounds or phases, and final cells."""
+    """Join the measurements of all units of a test into one record."""
     return PtsMeasured.joined(record.measured for record in done)
 
 
 def header(cell: str, metric: PtsMetric, window: RoundWindow) -> PtsWindow:
-    """Return the report header of the standard for one tracking variable."""
+    """Return the figures that the standard's report header shows for a tracking variable."""
     return PtsWindow(
         cell=cell,
         metric=metric,
@@ -302,7 +302,7 @@ def wanted_cache(form: PtsForm) -> bool:
 def cache_finding(
     target: TargetInfo, form: PtsForm, settings: Sequence[Mapping[str, str]] = ()
 ) -> Iterator[Finding]:
-    """Return a finding if the write cache is not set as the form of the test asks.
+    """Yield a finding if the drive's write cache is not set as the test's form asks.
 
     `settings` are the settings that the run has changed.
     """

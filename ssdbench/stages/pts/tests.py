@@ -21,9 +21,9 @@ from ssdbench.stats.inside.probing import known_remap_unit
 from ssdbench.units import KIB, format_minutes, format_size
 
 HALF_KIB = KIB // 2
-MIXES = (100, 95, 65, 50, 35, 5, 0)  # percent of reads, outer loop
+MIXES = (100, 95, 65, 50, 35, 5, 0)  # percent of reads; the outer loop of a round
 BLOCKS = tuple(size * KIB for size in (1024, 128, 64, 32, 16, 8, 4)) + (HALF_KIB,)
-DEMAND = (32, 16, 8, 6, 4, 2, 1)  # numbers of threads, and of requests in flight of each thread
+DEMAND = (32, 16, 8, 6, 4, 2, 1)  # numbers of threads; queue depths of each thread
 COMPOSITE = (
     *((512, 4), (1024, 1), (1536, 1), (2048, 1), (2560, 1), (3072, 1), (3584, 1)),
     *((4096, 67), (8192, 10), (16384, 7), (32768, 3), (65536, 3)),
@@ -34,7 +34,7 @@ IDLE_CYCLES = 360
 AFTER_IDLE_S = 1800.0
 SATURATION_S = 24 * 3600.0
 SATURATION_FILLS = 4.0
-LATENCY_S = 1200.0  # of the final histogram
+LATENCY_S = 1200.0  # time of the final histogram
 SATURATIONS = {  # pattern, block, percent of reads
     Saturation.WRITES_4K: (Pattern.RANDOM, 4 * KIB, 0),
     Saturation.MIXED_8K: (Pattern.RANDOM, 8 * KIB, 65),
@@ -74,15 +74,15 @@ class Setting:
 
     @property
     def form(self) -> Form:
-        """Return the parameters of the form."""
+        """Return the parameters of the test's form, enterprise or client."""
         return FORMS[self.form_name]
 
     def lasting(self, seconds: float) -> str:
-        """Return the scaled time as text."""
+        """Return a time as text, multiplied by the test's scale."""
         return format_minutes(self.scale * seconds)
 
     def preparation(self, *, fills: bool = True) -> Preparation:
-        """Return the preparation: the profile's purge, and two fills if `fills`."""
+        """Return the preparation: the profile's purge; if `fills`, also writes of 2 capacities."""
         return Preparation(self.purge, fills, self.form.active_percent, from_fresh=not fills)
 
     def workload(self, pattern: Pattern, block: int, read: int, depth: int, jobs: int) -> Workload:
@@ -98,11 +98,11 @@ class Setting:
         )
 
     def fits(self, part: Cell | Phase) -> bool:
-        """Tell whether the block size of a part is a multiple of the drive's logical block."""
+        """Tell whether a part's block size is a multiple of the drive's logical block."""
         return part.workload.block_bytes % self.target.logical_block_bytes == 0
 
     def misfit(self, name: str) -> UsageError:
-        """Return the error for a test that this drive cannot do."""
+        """Return the error that says why this drive cannot do a test."""
         return UsageError(
             f"{name} needs blocks that the drive's logical block of "
             f"{format_size(self.target.logical_block_bytes)} does not allow",
@@ -110,12 +110,12 @@ class Setting:
         )
 
     def not_applicable(self, part: Cell | Phase) -> Finding:
-        """Return the finding that the drive cannot do a part."""
+        """Return the finding that this drive cannot do one part of a test."""
         block = format_size(self.target.logical_block_bytes)
         return NotApplicable(part.name, f"the drive's logical block is {block}").finding()
 
     def labels(self, parts: Sequence[Cell | Phase]) -> tuple[Finding, ...]:
-        """Return one finding if writes are not whole mapping units, with all their sizes."""
+        """Return one finding with the sizes of all writes that are not whole mapping units."""
         unit = known_remap_unit(self.target, ())
         loads = (part.workload for part in parts)
         below = tuple(load.block_bytes for load in loads if below_remap_unit(load, unit))
@@ -130,7 +130,7 @@ class Setting:
         load: str = "",
         finale: tuple[Cell, ...] = (),
     ) -> Timed:
-        """Make a test of phases. Raises UsageError if the drive cannot do one."""
+        """Make a test of phases. Raises UsageError if the drive cannot do one of the phases."""
         if not all(self.fits(phase) for phase in phases):
             raise self.misfit(name)
         return Timed(
@@ -156,9 +156,9 @@ class Setting:
         finale: tuple[Cell, ...] = (),
         warm_up: Phase | None = None,
     ) -> Rounds:
-        """Make a test of rounds, without the cells that this drive cannot do.
+        """Make a test of rounds; leave out cells that this drive cannot do.
 
-        Raises UsageError if the drive cannot do a cell that the test tracks.
+        Raises UsageError if the drive cannot do a cell with a tracking variable.
         """
         kept: list[Cell] = []
         skipped: list[Cell] = []
@@ -245,23 +245,23 @@ def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
 
 
 def demand(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Test latency by requests in flight, with 4 KiB writes."""
+    """Test the latency of 4 KiB writes with different numbers of requests in flight."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 0, 32, 32)
     return (_matrix(name, PtsTest.DEMAND, setting, base),)
 
 
 def composite(name: str, setting: Setting) -> tuple[Rounds, ...]:
-    """Test a mix of twelve block sizes in three zones, 40 % reads, by requests in flight."""
+    """Test twelve mixed block sizes in three zones, 40 % reads, with growing requests in flight."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 40, 32, 32)
     return (_matrix(name, PtsTest.COMPOSITE, setting, _mixed(base, setting)),)
 
 
 def _mixed(base: Workload, setting: Setting) -> Workload:
-    """Return a workload of twelve block sizes in three zones."""
+    """Turn a workload into a mix of twelve block sizes in three zones."""
     logical = setting.target.logical_block_bytes
     split = tuple((size, share) for size, share in COMPOSITE if size % logical == 0)
     missing = 100 - sum(share for _, share in split)
-    # On a drive with 4 KiB blocks, 4 KiB also gets the shares of the smaller sizes.
+    # On a drive with 4 KiB blocks, the shares of smaller sizes are added to the share of 4 KiB.
     split = tuple((s, share + missing if s == 4 * KIB else share) for s, share in split)
     return base.model_copy(update={"block_split": split, "zones": COMPOSITE_ZONES})
 
@@ -278,10 +278,10 @@ def _matrix(name: str, test: PtsTest, setting: Setting, base: Workload) -> Round
 
 
 def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """Test a purged drive under writes: for four drive fills, a day, or until it is steady.
+    """Write to a purged drive until it is steady, at most four drive fills or a day.
 
-    The result is one test for each workload. Raises UsageError if no workload fits the size of the
-    drive's blocks.
+    The result has one test for each workload. Raises UsageError if no workload fits the drive's
+    logical block.
     """
     phases = {kind: _saturating(kind, setting) for kind in setting.saturation}
     skipped = [setting.not_applicable(p) for p in phases.values() if not setting.fits(p)]
@@ -296,7 +296,7 @@ def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
 
 
 def _saturating(kind: Saturation, setting: Setting) -> Phase:
-    """Return the phase with one workload of the standard."""
+    """Return the phase that writes with one of the standard's workloads."""
     form = setting.form
     pattern, block, read = SATURATIONS[kind]
     workload = setting.workload(pattern, block, read, form.iodepth, form.threads)
@@ -318,7 +318,7 @@ def _saturated(name: str, kind: Saturation, phase: Phase, setting: Setting) -> T
 
 
 def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """Test bursts of 4 KiB writes with longer and longer pauses, and the recovery after each."""
+    """Test bursts of 4 KiB writes with longer and longer pauses; after each, steady writes."""
     form = setting.form
     workload = setting.workload(Pattern.RANDOM, 4 * KIB, 0, form.iodepth, form.threads)
     phases = [Phase("warm-up", workload, warm_up_s(), until_steady=True)]
@@ -333,7 +333,7 @@ def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
                 f"{setting.lasting(BURST_S)} of writes, {idle_s} idle",
                 workload.model_copy(update=times),
                 IDLE_CYCLES * cycle,
-                sample_s=cycle * round(60 / cycle),  # in whole cycles
+                sample_s=cycle * round(60 / cycle),  # a whole number of cycles
             ),
             Phase(f"after {idle_s} idle", workload, AFTER_IDLE_S),
         ]

@@ -1,8 +1,8 @@
 """Run PTS-style tests over time: write saturation, host idle, cross-stimulus.
 
-A phase is one workload without a break, measured in samples of a minute. The latencies of a sample
-may be shifted by a second, because they come from the generator's intervals. A resumed test begins
-again with its purge, because it measures the history of the drive.
+A phase is one workload without a break, measured in samples of a minute. A sample's latencies may
+be shifted by a second, because the intervals of fio's log differ. A resumed test begins again with
+its purge, because the test measures how the drive changes after the purge.
 
 Overhead: the generator starts once for each phase.
 """
@@ -30,20 +30,20 @@ from ssdbench.stages.pts.work import (
 from ssdbench.stats.steady.ptsrounds import recovery
 from ssdbench.units import format_minutes
 
-LEAST_IDLE = 0.5  # of the planned pauses, as only whole seconds without a request are seen
-SHORTEST_SEEN_US = 3_000_000  # shortest pause that is checked
+LEAST_IDLE = 0.5  # of the planned pauses; only whole idle seconds are seen
+SHORTEST_SEEN_US = 3_000_000  # shorter pauses are not checked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timed(PtsStage):
-    """Run a test that is defined by phases; the first with `until_steady` is judged."""
+    """Run a PTS-style test of phases; the first phase with `until_steady` is judged."""
 
     phases: tuple[Phase, ...]
     units_last = Lasting.NOTHING
 
     @property
     def parts(self) -> Sequence[Phase]:
-        """Return the phases."""
+        """Return the phases of the test."""
         return self.phases
 
     def lengths(self) -> Iterator[Length]:
@@ -60,7 +60,7 @@ class Timed(PtsStage):
             yield unit(f"phase-{place:02d}", measure, phase.name)
 
     def found(self, measured: PtsMeasured) -> Pts:
-        """Return the means of each phase, and the window of the judged phase."""
+        """Return the means of each phase, and the last five judged samples as a window."""
         taken = [(phase, _of(phase, measured.samples)) for phase in self.phases]
         judged, samples = next((t for t in taken if t[0].until_steady), (None, ()))
         window = window_of(samples)
@@ -76,7 +76,7 @@ class Timed(PtsStage):
         )
 
     def where(self, found: Pts) -> str:
-        """Return as text which samples were steady, or how many samples were not."""
+        """Return a text: which samples were steady, or in how many samples none were."""
         if found.steady:
             return f"by five samples {format_minutes(SPACING_S * self.scale)} apart"
         judged = next(phase for phase in self.phases if phase.until_steady)
@@ -84,7 +84,7 @@ class Timed(PtsStage):
         return f"in {len(_of(judged, found.samples))} samples of {length}"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Return findings on waits for the drive's queue, and on pauses that were not idle."""
+        """Yield findings: requests waited for the drive's queue; pauses were not idle."""
         for one in found.waited:
             yield PtsQueueFull(one.phase, one.submit_percent).finding()
         for phase in self.phases:
@@ -104,7 +104,7 @@ def _of(phase: Phase, samples: Sequence[PtsSample]) -> list[PtsSample]:
 
 
 def _averaged(number: int, samples: Sequence[PtsSample], waited: Sequence[PtsWaited]) -> PtsPhase:
-    """Return the means of one phase, and after how many samples it reached its final level."""
+    """Return a phase's means, and after how many samples its rate reached the final level."""
     latencies = [sample.latency for sample in samples if sample.latency is not None]
     mean_ns = _mean_ns(samples)
     if whole := next((one for one in waited if one.phase == samples[0].phase), None):
@@ -123,7 +123,7 @@ def _averaged(number: int, samples: Sequence[PtsSample], waited: Sequence[PtsWai
 
 
 def _mean_ns(samples: Sequence[PtsSample]) -> float | None:
-    """Return the mean latency over all I/Os of the samples; None if they have no I/O."""
+    """Return the mean latency over all I/Os of the samples; None if the samples have no I/O."""
     known = [(one.iops, one.latency.mean_ns) for one in samples if one.latency is not None]
     ios = sum(iops for iops, _ in known)
     return sum(iops * mean_ns for iops, mean_ns in known) / ios if ios else None

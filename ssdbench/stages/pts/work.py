@@ -28,7 +28,7 @@ from ssdbench.stats.steady.rules import ROUNDS
 
 MINUTE_S = 60.0
 MAX_ROUNDS = 25
-SPACING = 31  # every 31st sample of a long phase is judged, as if it were a round
+SPACING = 31  # every 31st sample of a long phase is judged like a round
 SPACING_S = 30 * MINUTE_S  # pause between two such samples
 
 
@@ -39,7 +39,7 @@ class Cell:
     name: str  # "0/100 4 KiB"
     workload: Workload
     seconds: float = MINUTE_S
-    pre_write: bool = False  # it only prepares the next cells
+    pre_write: bool = False  # this cell only prepares the next cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,15 @@ class Phase:
 
     name: str
     workload: Workload
-    seconds: float  # at most
-    fills: float | None = None  # it ends after this many drive fills
-    until_steady: bool = False  # it ends when five samples, 30 min apart, are alike
+    seconds: float  # longest time of the phase
+    fills: float | None = None  # the phase ends after this many drive fills
+    until_steady: bool = False  # the phase ends if five samples, 30 min apart, are alike
     sample_s: float = MINUTE_S
 
     def active_s(self, from_s: float, to_s: float) -> float:
-        """Return the planned seconds with requests between two times of the phase.
+        """Return for how many seconds between two times the phase plans to send requests.
 
-        The first burst of fio lasts a whole cycle (fio 3.33).
+        fio's first burst lasts for a whole cycle of burst and pause (fio 3.33).
         """
         burst = self.workload.burst_us
         cycle = burst + self.workload.thinktime_us
@@ -74,31 +74,31 @@ class Phase:
         return first + (to_s - from_s - first) * burst / cycle
 
     def idle_s(self) -> float:
-        """Return the planned seconds of pauses in the whole phase."""
+        """Return the sum of the planned pauses of the phase, in seconds."""
         burst, pause = self.workload.burst_us, self.workload.thinktime_us
         return self.seconds * pause / (burst + pause) if burst else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Hold the total time of a workload, before scaling, for a plan."""
+    """Hold a workload's shortest and longest total time for a plan, before scaling."""
 
     workload: Workload
     least_s: float
     most_s: float
-    fills: float = math.inf  # drive fills after which it ends earlier
+    fills: float = math.inf  # ends earlier after so many drive fills
 
 
 def warm_up_s() -> float:
-    """Return the seconds after which a warm-up that is not steady is given up.
+    """Return how many seconds a warm-up may take; one that is not steady by then ends.
 
-    In this time 25 samples are judged, with pauses of 30 min between them.
+    In this time, 25 samples are judged; between two of them are 30 min without a judged sample.
     """
     return ((MAX_ROUNDS - 1) * SPACING + 1) * MINUTE_S
 
 
 FIVE_NINES = "p99.999"
-LEVEL_BEYOND = 10  # least number of I/Os that are slower than a published percentile
+LEVEL_BEYOND = 10  # I/Os slower than a percentile, needed to publish it
 
 
 class PtsRecord(UnitRecord):
@@ -113,9 +113,10 @@ Measure = Callable[[Context], PtsRecord | None]  # measures a unit of a test
 def measured_cell(
     context: Context, cell: Cell, scale: float, *, part: str = "", bins: bool = False
 ) -> PtsCell | None:
-    """Measure a cell; None if the run must end.
+    """Measure a cell; return None if the run must end.
 
-    With `bins` the result has the histogram of latencies too, so that rounds can be merged.
+    With `bins`, the result also has the latency histogram, so that the histograms of several rounds
+    can be merged.
     """
     context.unit.cut_short = context.unit.cut_short or context.must_end(
         ahead_bytes=LEAST_AHEAD_BYTES
@@ -128,7 +129,8 @@ def measured_cell(
     if context.unit.cut_short:
         return None
     length = run.length_s
-    # From fio's report, because its log by time lacks the wait for the queue of the drive.
+    # Latencies come from fio's report, because those in fio's log over time do not include waits
+    # for the drive's queue.
     latency = Histogram.merged(one.latency for one in outcome.jobs)
     ios = run.series.column("read_ios").sum() + run.series.column("write_ios").sum()
     return PtsCell(
@@ -149,7 +151,7 @@ def measured_cell(
 def in_steady_state(
     context: Context, cell: Cell, scale: float, *, part: str = ""
 ) -> PtsCell | None:
-    """Measure a final cell with its histogram and all percentiles that have enough I/Os."""
+    """Measure a final cell; add its histogram and all percentiles that enough I/Os exceed."""
     steady = measured_cell(context, cell, scale, part=part, bins=True)
     if steady is None or steady.latency is None:
         return steady
@@ -161,7 +163,7 @@ def in_steady_state(
 def measured_phase(
     context: Context, phase: Phase, scale: float, *, part: str = "", from_start_s: float = 0.0
 ) -> PtsMeasured:
-    """Measure a phase in samples; a phase that is cut short has fewer samples."""
+    """Measure a phase as a series of samples; an interrupted phase has fewer samples."""
     seconds, sample_s = phase.seconds * scale, phase.sample_s * scale
     job = _job(context, phase, part, seconds, histogram_s=max(1, round(sample_s)))
     samples = _Samples(phase, sample_s, from_start_s, context.target.size_bytes)
@@ -186,7 +188,7 @@ def measured_phase(
 
 
 class _Samples:
-    """Combine the seconds of a phase into samples; an incomplete last sample is left out."""
+    """Add up the seconds of a phase to samples; an incomplete last sample is left out."""
 
     def __init__(self, phase: Phase, sample_s: float, from_start_s: float, size_bytes: int) -> None:
         self.done: list[PtsSample] = []
@@ -201,7 +203,7 @@ class _Samples:
         self._idle_s = 0.0
 
     def add(self, second: Second) -> bool:
-        """Add one second to the samples; return whether it completed a sample."""
+        """Add one second to the current sample; return True if the sample is now complete."""
         self.t_s = second.t_s
         self.written += second.write_bytes
         self._ios += second.ios
@@ -229,15 +231,15 @@ class _Samples:
         return True
 
     def filled(self) -> float:
-        """Return the finished share (0 to 1) of the drive fills after which the phase ends.
+        """Return drive fills written / drive fills after which the phase ends.
 
-        The result is 0 if no number of drive fills ends the phase.
+        The result is 0 for a phase that does not end by drive fills.
         """
         fills = self._phase.fills
         return self.written / (fills * self._size_bytes) if fills else 0.0
 
     def over(self) -> bool:
-        """Tell whether the phase can end: its fills are done, or its rate is steady."""
+        """Tell whether the phase can end: enough fills are written, or the rate is steady."""
         if self.filled() >= 1:
             return True
         if not self._phase.until_steady or len(self.done) % SPACING != 1:
@@ -247,7 +249,7 @@ class _Samples:
 
 
 def window_of(samples: Sequence[PtsRate]) -> RoundWindow | None:
-    """Judge the last five samples at intervals of 30 min; None if there are fewer than five."""
+    """Judge the newest five samples at intervals of 30 min; None if there are fewer than five."""
     rounds = [sample.iops for sample in samples[::SPACING]]
     return round_window(rounds) if len(rounds) >= ROUNDS else None
 
@@ -291,7 +293,7 @@ def _latency(latency: Histogram) -> PtsLatency | None:
 
 
 def _levels(latency: Histogram) -> Iterator[tuple[str, float]]:
-    """Yield the percentiles from p99 on for which enough I/Os are slower."""
+    """Yield each percentile from p99 on, if enough I/Os are slower than this percentile."""
     for name, quantile in QUANTILES.items():
         if quantile >= 0.99 and latency.n * (1 - quantile) >= LEVEL_BEYOND:
             yield name, latency.percentile_ns(quantile)
