@@ -1,1 +1,1 @@
-"""Measure many drives on many hosts: which drives, how many at once, their status."""
+"""Measure many drives on many hosts: choose the drives, keep to the limits, show the status."""

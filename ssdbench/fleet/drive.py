@@ -1,7 +1,8 @@
 """Measure one drive of a fleet: start its run or attach to it, then poll until the run has ended.
 
-Each step depends only on the current answer of the host, so a step may be interrupted, repeated, or
-done twice at the same time. No decision compares the clock of a host with this one.
+Each step is decided only from the latest answer of the host. So a step may be interrupted,
+repeated, or done by two control hosts at the same time. No decision compares the clock of a host
+with the clock of this machine.
 """
 
 import re
@@ -20,18 +21,18 @@ from ssdbench.foreign import json_object, plain
 
 T = TypeVar("T")
 
-MOST_STARTS = 5  # of a run that dies again and again without progress
+MOST_STARTS = 5  # starts in a row of a run that ends each time without progress
 CLOCK_OFF_S = 300.0
 LEAST_FREE_BYTES = 1 << 30
 SIGTERM_CODE, SIGINT_CODE = 143, 130
-drives_at_work: set[str] = set()  # runs that a thread of this process polls
-threads_ending = Event()  # set when these threads must end; the runs on the hosts continue
+drives_at_work: set[str] = set()  # names of the runs that a thread of this process polls
+threads_ending = Event()  # set when the polling threads must end; the runs on the hosts continue
 _ERROR = re.compile(r"^(?:error|refused): (.+)", re.MULTILINE)
 MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profile"}
 
 
 class Stage(StrEnum):
-    """The status of a drive."""
+    """The step that the measurement of a drive has reached, or how it has ended."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -45,13 +46,13 @@ class Stage(StrEnum):
 
     @property
     def is_end(self) -> bool:
-        """Return whether the status stays the same until the next `fleet run`."""
+        """Return whether this status is final, so that only the next `fleet run` can change it."""
         return self in (Stage.MEASURED, Stage.STOPPED, Stage.REFUSED, Stage.FAILED, Stage.GIVEN_UP)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The status of a drive, with its run, its time and its progress."""
+    """The status of a drive, with the progress of its run, the last message and the findings."""
 
     stage: Stage
     said: str = ""
@@ -67,14 +68,17 @@ class State:
 
     @property
     def may_run(self) -> bool:
-        """Return whether the run may still be at work, because no end of it is known."""
+        """Return whether the run may still be in progress: its exit code is not known."""
         heard_of = (Stage.STARTING, Stage.RUNNING)
-        unheard = (Stage.SILENT, Stage.GIVEN_UP, Stage.REFUSED)  # refused: the host's key, by ssh
+        unheard = (Stage.SILENT, Stage.GIVEN_UP, Stage.REFUSED)  # REFUSED: the host's key, by ssh
         return self.exit_code is None and self.stage in (*heard_of, *unheard)
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "State":
-        """Make a state from its JSON fields. Raises ValueError, KeyError, TypeError."""
+        """Make a state from the fields of its stored JSON object.
+
+        Raises ValueError, KeyError, TypeError.
+        """
         known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
         return cls(
             **{**known, "stage": Stage(stored["stage"]), "findings": tuple(stored["findings"])}
@@ -82,18 +86,21 @@ class State:
 
 
 class ThreadEnding(Exception):
-    """The thread of a drive must end; the run on the host continues."""
+    """The thread that polls a drive must end; the run on the host continues."""
 
 
 def pause(seconds: float) -> None:
-    """Sleep. Raises ThreadEnding when the threads must end."""
+    """Sleep for `seconds`. Raises ThreadEnding as soon as the polling threads must end."""
     if threads_ending.wait(seconds):
         raise ThreadEnding
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often to poll a host, and how long to wait for it; tests replace the clocks."""
+    """How often to poll a host, and after what time without an answer to give up.
+
+    Tests replace the functions that sleep and read the clocks.
+    """
 
     look_every_s: float
     give_up_after_s: float
@@ -103,7 +110,10 @@ class Patience:
 
 
 def measure(job: Job, reach: Transport, patience: Patience, tell: Callable[[State], None]) -> State:
-    """Measure one drive; call `tell` with each state, return the last. Raises ThreadEnding."""
+    """Measure one drive; call `tell` with each new state and return the last.
+
+    Raises ThreadEnding.
+    """
     drives_at_work.add(job.name)
     try:
         return _Run(job, reach, patience, tell).run_to_end()
@@ -123,7 +133,11 @@ class _Run:
         self._after_s = 0.0  # time that the host sleeps before it answers the next poll
 
     def run_to_end(self) -> State:
-        """Start the run and poll it; start it again if the host or the run was interrupted."""
+        """Start the run and poll it until its end; start it again after each interruption.
+
+        An interruption is a shutdown or reboot of the host, or the death of the process of the run.
+        The run counts as failed if it dies MOST_STARTS times without progress.
+        """
         while True:
             self._report_state(State(Stage.STARTING, starts=self._starts))
             said = self._retry_while_silent(self._started)
@@ -140,7 +154,7 @@ class _Run:
                 )
 
     def _look_until_end(self) -> State | None:
-        """Poll until the run has ended; return None if an interrupted run must continue."""
+        """Poll until the run has ended; return None if it was interrupted and must go on."""
         reached = self._last.fraction, self._last.text
         while True:
             look = self._retry_while_silent(self._looked)
@@ -163,14 +177,22 @@ class _Run:
         return hostscripts.start(self._job, self._reach, self._patience.look_every_s)
 
     def _looked(self) -> Look:
-        """Poll once. The login comes right after the last poll, while the host lock is free."""
-        after_s, self._after_s = self._after_s, 0.0  # a silent host is polled again at once
+        """Poll the host once.
+
+        The script sleeps on the host before it reads the run. So the ssh login happens right after
+        the previous poll, which still holds the host lock for STAY_S.
+        """
+        after_s, self._after_s = self._after_s, 0.0  # a poll after a failed one does not sleep
         look = hostscripts.look(self._job, self._reach, after_s)
         self._after_s = self._patience.look_every_s
         return look
 
     def _retry_while_silent(self, call: Callable[[], T]) -> T | State:
-        """Retry until the host answers; return the last state if it does not for too long."""
+        """Call `call` until the host answers, and return the answer.
+
+        If the host does not answer for `give_up_after_s`, or ssh refuses its key, return the final
+        state of the drive.
+        """
         wait_s = min(10.0, self._patience.look_every_s)
         while True:
             if threads_ending.is_set():

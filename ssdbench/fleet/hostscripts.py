@@ -1,4 +1,4 @@
-"""Run shell scripts on a host of a fleet, and check its answers.
+"""Run shell scripts on a host of a fleet, and check what the host answers.
 
 start   copy the profile to the host, and call `ssdbench run --attach-or-start --detach`
 look    read the small files of a run, without starting ssdbench, and only while the run is not
@@ -39,14 +39,14 @@ MOST_FETCHED_BYTES = 256 << 20
 MOST_FINDINGS = 50
 MOST_LOG_BYTES = 4000
 MARK = "=== "
-STAY_S = 3  # time to keep the host lock after a poll, so that the next login can enter with it
+STAY_S = 3  # time to hold the host lock after a poll, for the ssh login of the next poll
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Everything that is needed to measure one drive."""
+    """Everything that is needed to measure one drive: host, drive, profile text and options."""
 
-    name: str  # of the run directory
+    name: str  # name of the run directory
     host: str
     address: str
     rack: str
@@ -54,14 +54,14 @@ class Job:
     identity: str
     model: str
     serial: str
-    runs: str  # directory on the host
+    runs: str  # directory of all runs on the host
     profile_text: str
     ssdbench: tuple[str, ...]
     options: tuple[str, ...] = ()
     watts: float = 0.0
     firmware: str = ""
     simulated: bool = False
-    version: str = ""  # of ssdbench on the host
+    version: str = ""  # version of ssdbench on the host
 
     @property
     def directory(self) -> str:
@@ -86,9 +86,9 @@ class Look:
 def start(job: Job, reach: Transport, look_every_s: float) -> ScriptResult:
     """Attach to a run or start it. Raises Silent.
 
-    If the run is in progress, the script waits for its host lock, so that Python does not start on
-    the host during a measurement window. The profile is in a private directory until the run has
-    read it, so that another user cannot change it.
+    If the run is in progress, the script first waits for the host lock of the run, so that no
+    Python starts on the host during a measurement window. Until ssdbench has read the profile, it
+    is in a private directory, so that another user cannot change it.
     """
     digest = sha256(job.profile_text.encode()).hexdigest()[:16]
     argv = (
@@ -109,9 +109,9 @@ mkdir -p {shlex.quote(job.runs)} && cat > "$own"/profile-{digest}.yaml || exit 1
 
 
 def look(job: Job, reach: Transport, after_s: float = 0.0) -> Look:
-    """Wait `after_s` on the host and until its lock is free, then read the state of a run.
+    """Sleep `after_s` on the host, wait for the host lock of the run, then read its state.
 
-    Raises Silent if the host does not answer, UsageError for an invalid answer.
+    Raises Silent if the host does not answer, UsageError if the answer cannot be read.
     """
     script = f"""
 sleep {after_s:.3f}
@@ -147,7 +147,7 @@ exit 0
 
 
 def _wait_for_hostlock(directory: str) -> str:
-    """Return shell code that takes the host lock of a run; descriptor 9 keeps the lock."""
+    """Return shell code that waits for the host lock of a run and takes it on file descriptor 9."""
     gate, room = (shlex.quote(f"{directory}/{name}") for name in (GATE, ROOM))
     go_in = f"exec 8<{gate}; flock -s 8; exec 9<{room}; flock -s 9; exec 8<&-"
     return f"if [ -r {gate} ] && [ -r {room} ]; then {go_in}; fi"
@@ -176,7 +176,7 @@ def fetch(job: Job, reach: Transport) -> dict[str, bytes]:
                     raise UsageError(
                         f"{job.host} sent {plain(member.name, 80)}, which is not a file of a run"
                     )
-                left -= member.size  # of a sparse file, including its holes
+                left -= member.size  # size with the holes of a sparse file
                 if left < 0:
                     raise _too_much(job)
                 held = archive.extractfile(member)
@@ -193,7 +193,7 @@ def _too_much(job: Job) -> UsageError:
 
 
 def require_of(job: Job, files: dict[str, bytes]) -> None:
-    """Raise UsageError unless a result is from the requested drive and profile."""
+    """Raise UsageError if a result is from another drive, profile, run or METHOD than the job."""
     try:
         kept, result = json_object(files["manifest.json"]), json_object(files["result.json"])
         measured, digest = kept["target"]["id"], kept["profile_sha256"]
@@ -213,7 +213,7 @@ def require_of(job: Job, files: dict[str, bytes]) -> None:
 
 
 def stop(job: Job, reach: Transport) -> ScriptResult:
-    """Stop a run cleanly, so that it can be resumed. Raises Silent."""
+    """Stop the run of a job cleanly, so that it can be resumed. Raises Silent."""
     return reach.call(
         job.address, shlex.join([*job.ssdbench, "stop", job.directory, "--wait", "90s"])
     )
@@ -222,10 +222,7 @@ def stop(job: Job, reach: Transport) -> ScriptResult:
 def drives(
     address: str, words: Sequence[str], reach: Transport
 ) -> tuple[list[dict[str, Any]], str, int]:
-    """Return the drives of a host, and the version and METHOD of its ssdbench.
-
-    Raises Silent if the host does not answer, UsageError if it cannot list its drives.
-    """
+    """Return the drives of a host, and the version and METHOD of the ssdbench on the host."""
     ask = (shlex.join([*words, *what]) for what in (("--version",), ("drives", "--json")))
     said = reach.call(address, "; ".join(ask))
     head, brace, rest = said.stdout.decode("utf-8", "replace").partition("{")
@@ -237,7 +234,7 @@ def drives(
             f"{address} cannot list its drives: {why}",
             hint="install the same ssdbench there, and check `ssdbench:` and `become:`",
         )
-    method = found.get("method", 1)  # older versions do not tell it
+    method = found.get("method", 1)  # older versions do not send their method
     return (
         [one for one in devices if isinstance(one, dict)],
         version[1] if version else "",
@@ -275,7 +272,7 @@ def _findings(text: str) -> list[str]:
 
 
 def _parsed(parse: Callable[[Any], T], value: object) -> T | None:
-    """Parse a value from a host; return None if it is wrong."""
+    """Convert a value from a host with `parse`; return None if `parse` raises ValueError."""
     try:
         return parse(value)
     except ValueError:

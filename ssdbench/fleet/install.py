@@ -1,8 +1,8 @@
 """Install this version of ssdbench on the hosts of a fleet: wheels over SSH, no registry needed.
 
-Each version gets an environment of its own, PREFIX/lib/ssdbench/VERSION; the link
-PREFIX/bin/ssdbench leads to the newest one. An environment that works is never changed or removed,
-because a run may be at work in it.
+Each version is installed in its own Python environment, PREFIX/lib/ssdbench/VERSION. The link
+PREFIX/bin/ssdbench points to the version that was installed last. A working environment is never
+changed or removed, because a run may be using it.
 """
 
 import io
@@ -19,17 +19,17 @@ from ssdbench.fleet.transport import ScriptResult, Silent, Transport
 from ssdbench.foreign import plain
 from ssdbench.host import command
 
-HOSTS_AT_ONCE = 4  # each has all wheels in memory
-OLDEST_MINOR = 11  # of Python 3
+HOSTS_AT_ONCE = 4  # limited because each host's archive of all wheels is in memory
+OLDEST_MINOR = 11  # oldest minor version of Python 3
 THERE, INSTALLED = "there", "installed"
-# Both scripts begin with home=…, link=…, prefix=… and version=….
+# Both scripts follow shell assignments of home, link, prefix and version.
 _LOOK = """
 python3 -c 'import sys, platform; print(*sys.version_info[:2], platform.machine())' || exit 1
 "$home/bin/ssdbench" --version 2>/dev/null
 readlink "$link"
 exit 0
 """
-# pip runs from its wheel: Debian's python3 has no pip and no ensurepip.
+# Run pip from its wheel, because Debian's python3 has neither pip nor ensurepip.
 _INSTALL = """
 set -e
 umask 022
@@ -64,10 +64,11 @@ command -v fio >/dev/null || echo 'fio is missing: apt-get install fio'
 def install(
     fleet: Fleet, reach: Transport, wheels: Path, prefix: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Install on every host; return what was done by host, and why a host failed.
+    """Install on all hosts; return what was done on each, and the reason for each host that failed.
 
-    The first value is `there` or `installed`, followed by anything that the host still lacks.
-    Raises UsageError if the directory `wheels` lacks the wheel of this version, or of pip.
+    Both results are mappings by host name. What was done is `there` or `installed`, followed by
+    what the host still lacks. Raises UsageError if the directory `wheels` lacks the wheel of this
+    version of ssdbench or of pip.
     """
     found = _wheels(wheels)
     at_work: set[str] = set()
@@ -106,7 +107,7 @@ def _wheels(directory: Path) -> list[Path]:
 
 
 def _on_host(host: Host, reach: Transport, wheels: list[Path], prefix: str) -> tuple[str, str]:
-    """Return what was done, and why it failed."""
+    """Install on one host; return what was done, and the reason if it failed (else "")."""
     home, link = f"{prefix}/lib/ssdbench/{__version__}", f"{prefix}/bin/ssdbench"
     named = {"home": home, "link": link, "prefix": prefix, "version": __version__}
     head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in named.items())
@@ -126,7 +127,8 @@ def _on_host(host: Host, reach: Transport, wheels: list[Path], prefix: str) -> t
     with tarfile.open(fileobj=packed, mode="w") as archive:
         for wheel in wheels:
             if fits(wheel.stem, int(python[1]), python[2]):
-                # Of root and mode 0644 there, whosoever has it here; a link is followed.
+                # The file on the host has owner root and mode 0644, whatever it has here; links are
+                # followed.
                 entry = tarfile.TarInfo(wheel.name)
                 entry.size = wheel.stat().st_size
                 with wheel.open("rb") as data:
@@ -143,7 +145,10 @@ def _why(said: ScriptResult, otherwise: str) -> str:
 
 
 def fits(stem: str, minor: int, machine: str) -> bool:
-    """Return whether a wheel is for Python 3.`minor` on a processor (PEP 425, PEP 600)."""
+    """Return whether a wheel's file name suits Python 3.`minor` on this type of processor.
+
+    The tags in the name follow PEP 425 and PEP 600.
+    """
     python, abi, platform = ["", "", *stem.split("-")][-3:]
     return (
         abi in ("none", "abi3", f"cp3{minor}")

@@ -16,7 +16,7 @@ from ssdbench.model.quantity import Seconds
 from ssdbench.sim import spec
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-ADDRESS = r"^[A-Za-z0-9_\[][A-Za-z0-9_.:@%\]-]*$"  # no "-" first, which ssh takes as an option
+ADDRESS = r"^[A-Za-z0-9_\[][A-Za-z0-9_.:@%\]-]*$"  # "-" is not first: ssh would read an option
 Name = Annotated[str, Field(pattern=NAME, max_length=64)]
 MOST_HOSTS = 20_000
 _RANGE = re.compile(r"\[(\d+)-(\d+)\]")
@@ -27,15 +27,15 @@ OVERRIDES = (
 
 
 class Host(Model):
-    """A host with drives; `name` may have one range: r1n[01-40]."""
+    """A host with drives; `name` may contain one range, such as r1n[01-40], for many hosts."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._\[\]-]*$", max_length=64)
-    address: str = Field(default="", pattern=rf"^$|{ADDRESS}")  # for ssh; the default is the name
+    address: str = Field(default="", pattern=rf"^$|{ADDRESS}")  # address for ssh; default: the name
     rack: Name = "rack"
 
     @property
     def ssh(self) -> str:
-        """Return the address for ssh."""
+        """Return the address that ssh connects to: `address` or, if it is empty, the name."""
         return self.address or self.name
 
     def expanded(self) -> list["Host"]:
@@ -66,17 +66,20 @@ def _require_name(name: str) -> None:
 
 
 class Wanted(Model):
-    """Drives that match all given patterns, written like file names in a shell (*, ?, [a-z])."""
+    """Patterns that select drives; a drive must match all patterns that are given.
+
+    Patterns are written like file names in a shell (*, ?, [a-z]).
+    """
 
     host: str = "*"
     model: str = "*"
     serial: str = "*"
     identity: str = "*"
-    size_tb: float | None = Field(default=None, gt=0)  # in 10**12 bytes, within 1 %
+    size_tb: float | None = Field(default=None, gt=0)  # unit: 10**12 bytes; matches within 1 %
 
     @property
     def is_open(self) -> bool:
-        """Return whether no pattern is given, so that every drive matches."""
+        """Return whether no pattern of a drive is given, so that all drives match."""
         return self.size_tb is None and {self.model, self.serial, self.identity} == {"*"}
 
 
@@ -91,7 +94,7 @@ class Limits(Model):
 
 
 class Engine(Model):
-    """A Dask scheduler on another machine; the default runs inside `ssdbench fleet run`."""
+    """The Dask scheduler of the fleet; without an address, it runs inside `ssdbench fleet run`."""
 
     scheduler: str = ""
     ca: str = ""
@@ -100,12 +103,12 @@ class Engine(Model):
 
     @property
     def files(self) -> dict[str, str]:
-        """Return the TLS files that are given, by name: `ca`, `certificate` or `key`."""
+        """Return the given TLS files by the names of their keys: `ca`, `certificate`, `key`."""
         named = {"ca": self.ca, "certificate": self.certificate, "key": self.key}
         return {name: file for name, file in named.items() if file}
 
     def beside(self, path: Path) -> "Engine":
-        """Return the engine with file names relative to the directory of FLEET.yaml."""
+        """Return a copy whose relative file names start at the directory of FLEET.yaml (`path`)."""
         found = {name: str(path.absolute().parent / file) for name, file in self.files.items()}
         return self.model_copy(update=found)
 
@@ -117,7 +120,7 @@ class Fleet(Model):
     profile: str = Field(min_length=1)
     hosts: tuple[Host, ...] = Field(min_length=1)
     drives: tuple[Wanted, ...] = ()
-    targets: tuple[str, ...] = ()  # instead of drives: simulated ones, which each host measures
+    targets: tuple[str, ...] = ()  # simulated drives instead of `drives`; each host measures all
     exclude: tuple[Wanted, ...] = ()
     consent: str = ""  # file in the same directory, with an identity per line
     accept: tuple[str, ...] = ()  # options of OVERRIDES, without the leading dashes
@@ -127,8 +130,8 @@ class Fleet(Model):
     ssh: tuple[str, ...] = ()  # more options of ssh, such as [-i, KEY]
     limits: Limits = Limits()
     canary: int = Field(default=1, ge=0)
-    look_every_s: Seconds = Field(default=300.0, alias="look_every")  # between two polls of a run
-    give_up_after_s: Seconds = Field(default=86_400.0, alias="give_up_after")  # without an answer
+    look_every_s: Seconds = Field(default=300.0, alias="look_every")  # between two polls of one run
+    give_up_after_s: Seconds = Field(default=86_400.0, alias="give_up_after")  # without answer
     engine: Engine = Engine()
 
     @field_validator("targets", mode="before")
@@ -164,12 +167,12 @@ class Fleet(Model):
 
     @property
     def every_host(self) -> list[Host]:
-        """Return all hosts, with each range replaced by its hosts."""
+        """Return all hosts; an entry whose name has a range becomes one host for each number."""
         return [one for host in self.hosts for one in host.expanded()]
 
 
 def _require_hosts(hosts: Sequence[Host]) -> None:
-    """Raise ValueError for a host that is given twice, or for too many hosts."""
+    """Raise ValueError if a host is given twice, or if there are more than MOST_HOSTS."""
     every: list[Host] = []
     for host in hosts:
         every += host.expanded()
@@ -186,7 +189,7 @@ def _require_hosts(hosts: Sequence[Host]) -> None:
 def read_fleet(path: Path) -> Fleet:
     """Read FLEET.yaml. Raises UsageError, ProfileError with every mistake and its line."""
     fleet = load(_text(path), str(path), Fleet)
-    if fleet.limits.per_host > 1:  # more is allowed only for the simulated drives of --local
+    if fleet.limits.per_host > 1:  # per_host > 1 is allowed only with --local
         raise UsageError(
             f"{path}: limits: per_host is {fleet.limits.per_host}, but a host does one run at a "
             "time, because two runs would disturb each other",
@@ -198,7 +201,7 @@ def read_fleet(path: Path) -> Fleet:
 
 
 def read_consent(fleet: Fleet, path: Path) -> frozenset[str]:
-    """Read the identities in the consent file. Raises UsageError."""
+    """Read the identities in the consent file; none if no file is given. Raises UsageError."""
     if not fleet.consent:
         return frozenset()
     lines = [
@@ -208,13 +211,17 @@ def read_consent(fleet: Fleet, path: Path) -> frozenset[str]:
 
 
 def consent_draft(drives: Sequence[tuple[str, str]]) -> str:
-    """Return a consent file in which each identity, with what it is, is commented out."""
+    """Return a consent file that lists each drive's identity and description, all commented out."""
     head = "# Remove the first # of each drive that may be erased.\n"
     return head + "".join(f"#{plain(one, len(one))}  # {plain(is_)}\n" for one, is_ in drives)
 
 
 def run_name(identity: str, model: str, profile_text: str) -> str:
-    """Return the name of a run; it depends on drive and profile, but not on host or slot."""
+    """Return the name of a drive's run, made from identity, model and profile.
+
+    It does not depend on the host or slot, so a drive that was moved to another host keeps its run
+    name.
+    """
     slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:24] or "drive"
     parts = (sha256(part.encode()).hexdigest() for part in (identity, profile_text))
     return "-".join([slug, *(digest[:12] for digest in parts)])

@@ -23,25 +23,25 @@ from ssdbench.sim import spec
 from ssdbench.units import counted
 
 ASKED_AT_ONCE = 32
-SIZE_SHARE = 0.01  # allowed difference of a size, because makers round it
-SHOWN = 8  # names in a message
+SIZE_SHARE = 0.01  # tolerance for drive sizes, because makers round them
+SHOWN = 8  # most names listed in a message
 PROTECTS = ", so it protects no drive"
 LOCAL_MODEL = "x25m-g2-160"
-SLOW, SPREAD = 172 / 156, 0.012  # time to program the flash of a simulated drive
+SLOW, SPREAD = 172 / 156, 0.012  # program time of every fifth drive, and relative spread of all
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The runs that `fleet run` would do, and the mistakes because of which it does none."""
+    """The runs that `fleet run` would start, and the mistakes; one mistake prevents all runs."""
 
     jobs: tuple[Job, ...]
     silent: tuple[tuple[str, str], ...] = ()  # hosts that did not answer, and why
     notes: tuple[str, ...] = ()
     mistakes: tuple[str, ...] = ()
-    against: tuple[str, ...] = ()  # for each job, what keeps the drive from being measured
+    against: tuple[str, ...] = ()  # for each job, why the drive cannot be measured
 
     def require_no_mistake(self) -> None:
-        """Raise UsageError with all mistakes."""
+        """Raise UsageError that lists all mistakes, if there are any."""
         if self.mistakes:
             raise UsageError(
                 self.mistakes, hint="Nothing was started. Fix this, or exclude the drives."
@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer of a host: its drives, or the reason why there is no answer."""
+    """The answer of one host: its drives, or the reason why it gave no usable answer."""
 
     drives: tuple["_Drive", ...] = ()
     version: str = ""
@@ -79,7 +79,7 @@ class _Drive:
 def plan(
     fleet: Fleet, consent: frozenset[str], profile_text: str, reach: Transport, file: Path
 ) -> Plan:
-    """Ask every host for its drives, and find all mistakes; changes nothing."""
+    """Ask every host for its drives, and find all mistakes; change nothing on the hosts."""
     hosts = fleet.every_host
     answers = dict(zip(hosts, _asked(fleet, hosts, reach), strict=True))
     silent = tuple((host.name, one.silent) for host, one in answers.items() if one.silent)
@@ -126,14 +126,14 @@ def _told(file: Path, wrong: Sequence[str]) -> tuple[str, ...]:
 
 
 def version_notes(versions: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note for each version of ssdbench on the hosts that differs from ours."""
+    """Yield a note for each version of ssdbench that hosts have, if it is not the version here."""
     for other in sorted(set(versions.values()) - {"", __version__}):
         hosts = _listed([name for name, version in versions.items() if version == other])
         yield f"ssdbench is {plain(other, 40)} on {hosts}, and {__version__} here"
 
 
 def _unusable(answers: Mapping[Host, _Answer]) -> Iterator[str]:
-    """Yield an error for each host without a usable ssdbench or with another METHOD."""
+    """Yield an error for each host whose ssdbench does not work or measures by another METHOD."""
     for host, one in answers.items():
         if one.wrong:
             yield f"{host.name}: {one.wrong}"
@@ -146,7 +146,7 @@ def _unusable(answers: Mapping[Host, _Answer]) -> Iterator[str]:
 
 
 def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) -> Plan:
-    """Plan simulated drives on this machine, with different speeds; every fifth is slow."""
+    """Plan runs of `count` simulated drives on this machine; their program times differ."""
     jobs = []
     for number in range(1, count + 1):
         target = _varied(f"sim:{LOCAL_MODEL},capacity=256MiB", number)
@@ -162,7 +162,10 @@ def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) 
 
 
 def _varied(target: str, number: int) -> str:
-    """Return a simulated drive with a different program time; every fifth is slow."""
+    """Return a simulated drive with a random program time; with every fifth number it is slow.
+
+    A program time that `target` already states is kept.
+    """
     simulated = spec.parse(target)
     if "t_prog" in simulated.text:
         return simulated.text
@@ -173,7 +176,10 @@ def _varied(target: str, number: int) -> str:
 def _simulated(
     fleet: Fleet, hosts: Sequence[Host], profile_text: str, versions: Mapping[str, str]
 ) -> Iterator[Job]:
-    """Yield a run for each simulated drive of each host; they differ as drives of a lot do."""
+    """Yield a run for each simulated drive of each host.
+
+    The program times differ between drives, as they do in one production lot.
+    """
     place = {host.name: number for number, host in enumerate(fleet.every_host)}
     for host in hosts:
         for number, target in enumerate(fleet.targets, 1):
@@ -189,7 +195,7 @@ def _simulated(
 
 
 def _asked(fleet: Fleet, hosts: Sequence[Host], reach: Transport) -> list[_Answer]:
-    """Return the answer of each host."""
+    """Ask all hosts for their drives, ASKED_AT_ONCE at a time; return the answers in order."""
     asked: set[str] = set()
     over = Event()
 
@@ -243,7 +249,10 @@ def _fits(one: _Drive, want: Wanted) -> bool:
 def _idle(
     fleet: Fleet, every: Sequence[_Drive], found: Sequence[_Drive], *, anybody_silent: bool
 ) -> Iterator[str]:
-    """Yield an error for each pattern that matches no drive, because it may be misspelt."""
+    """Yield an error for each pattern that matches no drive of any host: it may be misspelt.
+
+    If a host did not answer, yield nothing, because the drive may be there.
+    """
     for key, wanted, why in (("drives", fleet.drives, ""), ("exclude", fleet.exclude, PROTECTS)):
         for number, want in enumerate(wanted):
             if not any(_fits(one, want) for one in every) and not anybody_silent:

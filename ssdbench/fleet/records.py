@@ -1,11 +1,12 @@
-"""Store the state of a fleet on the control host, and make the status table and page.
+"""Store the state of each drive of a fleet on the control host, and make the status table and page.
 
     drives/NAME.json    the job of a drive (without the profile), and its last state
     silent.json         the hosts that did not answer the last `fleet run`, and why
     runs/NAME/          manifest.json, journal.jsonl, result.json … as the host sent them
     stop                exists when `fleet run` must start no more runs
 
-These records do not decide what is repeated; the run directory on the host decides it.
+These records do not decide which steps of an interrupted run are repeated. The run directory on the
+measured host decides this.
 """
 
 import json
@@ -35,7 +36,7 @@ TOLD = ("name", "host", "rack", "target", "identity", "model", "serial", "firmwa
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The stored record of a drive."""
+    """The stored record of a drive: its job without the profile, its last state, the time."""
 
     job: dict[str, Any]
     state: State
@@ -44,22 +45,22 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The directory of one fleet on the control host."""
+    """The directory on the control host with the records of one fleet."""
 
     directory: Path
 
     @classmethod
     def of(cls, file: Path) -> "Records":
-        """Return the records of FLEET.yaml, which are in FLEET.fleet in the same directory."""
+        """Return the records of FLEET.yaml: the directory FLEET.fleet in the same directory."""
         return cls(file.absolute().with_suffix(".fleet"))
 
     def make(self) -> None:
-        """Create the directory. Raises HostLacks."""
+        """Create the directory of the records. Raises HostLacks."""
         for part in ("drives", "runs"):
             make_directory(self.directory / part)
 
     def lock(self) -> Lock:
-        """Return the lock that allows one `fleet run` at a time on this control host."""
+        """Return the lock that prevents a second `fleet run` of this fleet on this control host."""
         return Lock(
             self.directory.with_name(f".{self.directory.name}.lock"),
             lambda holder: HostLacks(
@@ -81,7 +82,7 @@ class Records:
             write_whole(path, json.dumps(record).encode())
 
     def note_silent(self, silent: Mapping[str, str]) -> None:
-        """Store which hosts did not answer, and why, also for their drives without an end."""
+        """Store which hosts did not answer, and why; mark their unfinished drives as silent."""
         write_whole(self.directory / SILENT, json.dumps(silent).encode())
         for kept in self.all():
             host = str(kept.job["host"])
@@ -98,7 +99,7 @@ class Records:
         return {host: str(why) for host, why in told.items()}
 
     def store(self, job: Job, files: dict[str, bytes]) -> Path:
-        """Store the files of a run; result.json is last, so if it exists, all files exist."""
+        """Store the files of a run, result.json last: if it exists, all other files exist."""
         directory = self.directory / "runs" / job.name
         make_directory(directory)
         for name in sorted(files, key=lambda name: name == "result.json"):
@@ -107,13 +108,13 @@ class Records:
         return directory
 
     def all(self) -> Iterator[Kept]:
-        """Yield the record of every drive; skip damaged records."""
+        """Yield the record of every drive; skip records that cannot be read."""
         for path in sorted((self.directory / "drives").glob("*.json")):
             if (kept := _read(path)) is not None:
                 yield kept
 
     def measured(self) -> frozenset[str]:
-        """Return the names of the runs whose result is stored; they are never started again."""
+        """Return the names of the runs whose result is stored; they are not started again."""
         return frozenset(
             str(kept.job.get("name"))
             for kept in self.all()
@@ -122,11 +123,11 @@ class Records:
         )
 
     def at_work(self) -> dict[str, dict[str, Any]]:
-        """Return the jobs of the runs that may be at work, by the name of the run."""
+        """Return the jobs of the runs that may still be in progress on their hosts, by run name."""
         return {str(kept.job.get("name")): kept.job for kept in self.all() if kept.state.may_run}
 
     def is_stop_requested(self) -> bool:
-        """Return whether `fleet stop` was called since `fleet run` began."""
+        """Return whether `fleet stop` has requested a stop since the current `fleet run` began."""
         return (self.directory / "stop").exists()
 
     def request_stop(self) -> None:
@@ -134,7 +135,7 @@ class Records:
         write_atomic(self.directory / "stop", "")
 
     def clear_stop_request(self) -> None:
-        """Remove a stop request, when a new `fleet run` starts."""
+        """Remove an old stop request; a new `fleet run` does this first."""
         (self.directory / "stop").unlink(missing_ok=True)
 
 
@@ -157,13 +158,13 @@ STATUS_HEADER = ("drive", "host", "stage", "done", "left", "IOPS", "heard", "wha
 
 
 def status_rows(kept: Sequence[Kept], *, now: datetime | None = None) -> list[tuple[str, ...]]:
-    """Return a row for each drive, those with problems first."""
+    """Return one table row for each drive: drives with problems first, measured ones last."""
     now = now or datetime.now(UTC)
     return [_status_row(one, now) for one in sorted(kept, key=_rank)]
 
 
 def status_summary(kept: Sequence[Kept]) -> str:
-    """Return how many drives have each status."""
+    """Return a sentence with the number of drives in each status."""
     count = Counter(one.state.stage for one in kept)
     stages = ", ".join(f"{count[stage]} {stage}" for stage in reversed(_ORDER) if count[stage])
     return f"{counted(len(kept), 'drive')}: {stages}" if kept else "no run was started"
@@ -172,7 +173,7 @@ def status_summary(kept: Sequence[Kept]) -> str:
 def status_page(
     kept: Sequence[Kept], title: str, notes: Sequence[str] = (), *, now: datetime | None = None
 ) -> str:
-    """Render the status table as one HTML file without scripts or requests."""
+    """Render the status table as one HTML file that has no scripts and loads nothing else."""
     now = now or datetime.now(UTC)
     environment = Environment(
         loader=PackageLoader("ssdbench.fleet"), autoescape=True, undefined=StrictUndefined
@@ -200,7 +201,7 @@ def _rank(one: Kept) -> tuple[int, list[str | int], list[str | int]]:
 
 
 def _natural_order(name: str) -> list[str | int]:
-    """Return a sort key that puts n2 before n10."""
+    """Return a key that sorts the numbers in names by value, so that n2 comes before n10."""
     parts = re.split(r"([0-9]+)", name)
     return [int(part) if number % 2 else part for number, part in enumerate(parts)]
 

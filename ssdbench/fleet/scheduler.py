@@ -1,9 +1,9 @@
 """Run a fleet; Dask distributed manages the queue and the limits, on control hosts only.
 
-A task for a drive is submitted when its host, its rack and the power of its rack have room. Each of
-these limits is a semaphore of the scheduler, so that it also holds for several fleets with one
-scheduler, and any workers will do. Dask stores no results: a repeated task finds the run directory
-on the drive's host.
+A task for a drive is submitted when the limits of its host, its rack and the power of its rack
+allow one more drive. Each of these limits is a semaphore of the Dask scheduler. So a limit also
+holds for several fleets that share a scheduler, and does not depend on the number of workers. Dask
+stores no results: a task that is repeated attaches to the run directory on the drive's host.
 """
 
 import json
@@ -62,7 +62,7 @@ def require_engine() -> None:
 
 
 def limit_resources(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
-    """Return each limit by its name."""
+    """Return the total that each limit allows, by name: drives, host:…, rack:…, watts:…."""
     offered: dict[str, float] = {"drives": limits.at_once}
     offered |= {f"host:{job.host}": limits.per_host for job in jobs}
     offered |= {f"rack:{job.rack}": limits.per_rack for job in jobs}
@@ -72,15 +72,16 @@ def limit_resources(jobs: Sequence[Job], limits: Limits) -> dict[str, float]:
 
 
 def needed_resources(job: Job) -> dict[str, float]:
-    """Return how much of each limit one drive needs."""
+    """Return how much one drive uses of each limit, by the names of `limit_resources`."""
     taken: dict[str, float] = {"drives": 1, f"host:{job.host}": 1, f"rack:{job.rack}": 1}
     return taken | ({f"watts:{job.rack}": job.watts} if job.watts else {})
 
 
 def require_safe(engine: Engine) -> None:
-    """Raise UsageError for a scheduler without TLS that is not on loopback.
+    """Raise UsageError if the scheduler is reached over a network without TLS; loopback is allowed.
 
-    A scheduler unpickles the messages that it receives, and unpickling can run any code.
+    A scheduler unpickles the messages that it receives, and unpickling can run any code of the
+    sender.
     """
     if not engine.scheduler:
         return
@@ -106,14 +107,17 @@ def _is_loopback(host: str) -> bool:
 
 @contextmanager
 def dask_client(engine: Engine, threads: int) -> Iterator[Any]:
-    """Open a client of the scheduler. Raises HostLacks, UsageError."""
+    """Connect to the fleet's scheduler, or start one in this process.
+
+    Raises HostLacks, UsageError.
+    """
     require_engine()
     require_safe(engine)
     import dask
     from distributed import Client
     from distributed.security import Security
 
-    # Dask looks for a way to a public address, and warns where a control host has none.
+    # Dask looks for a public address of this host, and warns if it finds none.
     warnings.filterwarnings("ignore", "Couldn't detect a suitable IP address", RuntimeWarning)
     own = TemporaryDirectory(prefix="ssdbench-fleet-")
     settings = {
@@ -134,7 +138,7 @@ def dask_client(engine: Engine, threads: int) -> Iterator[Any]:
                 ):
                     yield client
             finally:
-                drive.threads_ending.clear()  # all threads have ended
+                drive.threads_ending.clear()  # reset; the threads have ended
             return
         for name, file in engine.files.items():
             if not Path(file).is_file():
@@ -158,7 +162,7 @@ def dask_client(engine: Engine, threads: int) -> Iterator[Any]:
 
 
 def _cluster(threads: int) -> Any:
-    """Start scheduler and worker inside this process, without open ports."""
+    """Start a Dask scheduler and a worker of `threads` threads in this process, without ports."""
     from distributed import Scheduler, SpecCluster, Worker
 
     class Closed:
@@ -181,7 +185,7 @@ def _cluster(threads: int) -> Any:
 
 
 def _require_same_version(client: Any) -> None:
-    """Raise HostLacks if a worker has no ssdbench, or another version."""
+    """Raise HostLacks if a Dask worker lacks ssdbench or has another version than this one."""
     for address, found in client.get_versions(packages=["ssdbench"])["workers"].items():
         version = found["packages"]["ssdbench"]
         if version != __version__:
@@ -193,14 +197,19 @@ def _require_same_version(client: Any) -> None:
 
 
 class Slots:
-    """Count the drives at work, and take a slot of each limit for one drive.
+    """Count the drives being measured, and reserve a slot of each limit for a drive.
 
-    The slots of hosts, racks and power are leases of semaphores of the scheduler, which takes them
-    back 30 s after the end of a process. Only the limit `drives` is not shared with other fleets.
+    The slots of hosts, racks and power are leases of semaphores of the scheduler, which frees them
+    30 s after the process that holds them has died. Only the limit `drives` is counted separately
+    by each fleet.
     """
 
     def __init__(self, jobs: Sequence[Job], limits: Limits) -> None:
-        """Register the semaphores. Raises UsageError if another fleet has another limit."""
+        """Register the semaphores.
+
+        Raises UsageError if another fleet with the same scheduler uses a different value of a
+        limit.
+        """
         offered = limit_resources(jobs, limits)
         self._most = {
             name: int(offered[name] // need)
@@ -208,13 +217,13 @@ class Slots:
             for name, need in needed_resources(job).items()
         }
         self._taken: Counter[str] = Counter()
-        self._kept: Counter[str] = Counter()  # slots taken that are not given back any more
+        self._kept: Counter[str] = Counter()  # slots of drives that never return them
         self._shared = {
             name: _semaphore(name, most) for name, most in self._most.items() if name != "drives"
         }
 
     def take(self, job: Job, full: set[str]) -> bool:
-        """Take all slots of a drive or none; add each limit without room to `full`."""
+        """Take all slots of a drive, or none; add the names of exhausted limits to `full`."""
         names = list(needed_resources(job))
         full |= {name for name in names if self._taken[name] >= self._most[name]}
         if full.intersection(names):
@@ -222,7 +231,7 @@ class Slots:
         leased: list[str] = []
         for name in names:
             if name in self._shared and not self._shared[name].acquire(timeout=0):
-                full.add(name)  # another fleet has them
+                full.add(name)  # another fleet holds all slots
                 for one in leased:
                     self._shared[one].release()
                 return False
@@ -231,15 +240,15 @@ class Slots:
         return True
 
     def keep(self, job: Job) -> None:
-        """Never give back the slots of a drive whose run may go on, unwatched."""
+        """Never return the slots of a drive whose run may continue without being polled."""
         self._kept.update(needed_resources(job).keys())
 
     def has_room(self, job: Job) -> bool:
-        """Return whether a drive may get its slots, now or later."""
+        """Return whether the slots of a drive are free, or become free when other drives finish."""
         return all(self._kept[name] < self._most[name] for name in needed_resources(job))
 
     def give_back(self, job: Job) -> None:
-        """Give back all slots of a drive."""
+        """Return all slots of a drive, so that another drive can take them."""
         for name in needed_resources(job):
             self._taken[name] -= 1
             if name in self._shared:
@@ -247,7 +256,11 @@ class Slots:
 
 
 def _semaphore(name: str, most: int) -> Any:
-    """Register a semaphore; one that nobody uses gets the new limit. Raises UsageError."""
+    """Register a semaphore of `most` leases with the scheduler.
+
+    An existing semaphore without users gets the new limit. Raises UsageError if it has users and
+    another limit.
+    """
     from distributed import Semaphore
 
     found = Semaphore(most, f"ssdbench {name}")
@@ -262,7 +275,7 @@ def _semaphore(name: str, most: int) -> Any:
                 "`fleet run` that was killed keeps its slots for 30 s.",
             ) from None
         found.close()
-        return _semaphore(name, most)  # a closed one does not keep its leases
+        return _semaphore(name, most)  # closing it deletes its leases
     return found
 
 
@@ -273,12 +286,12 @@ def run_tasks(
     hear: Callable[[str, State], None],
     stopping: Callable[[], bool],
 ) -> dict[str, State]:
-    """Measure every drive; call `hear` with each state, return the last states by name."""
-    heard: queue.Queue[Any] = queue.Queue()  # events of tasks (tuples), and finished futures
+    """Measure every drive; call `hear` with each new state; return the last states by run."""
+    heard: queue.Queue[Any] = queue.Queue()  # states sent by tasks (tuples), and finished futures
     client.subscribe_topic(TOPIC, heard.put)
     waiting = {one.job.name: one for one in work}
     jobs = {one.job.name: one.job for one in work}
-    names: dict[Any, str] = {}  # of the drives whose tasks were submitted
+    names: dict[Any, str] = {}  # run names by future, once submitted
     begun: set[str] = set()
     ends: dict[str, State] = {}
     cancelled = False
@@ -308,14 +321,17 @@ def run_tasks(
             ends[name] = state
             (slots.keep if state.may_run else slots.give_back)(jobs[name])
         elif name in ends:
-            continue  # an event that arrives after the end of its task
+            continue  # a state that arrives after the end of its task
         hear(name, state)
     client.unsubscribe_topic(TOPIC)
     return ends
 
 
 def _end_of(future: Any) -> State:
-    """Return the last state of a task; if Dask lost the task, its run on the host continues."""
+    """Return the last state of a task.
+
+    If Dask lost the task, the state is GIVEN_UP, because the run on the host may continue.
+    """
     if future.status == "finished":
         state: State = future.result()
         return state
@@ -326,7 +342,7 @@ def _end_of(future: Any) -> State:
 
 
 def task(work: Work) -> State:
-    """Measure one drive; a Dask worker calls this."""
+    """Measure one drive and publish each state to the control host; Dask runs this on a worker."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -399,9 +415,10 @@ def run_fleet(
 
 
 def _left(jobs: Sequence[Job], here: frozenset[str], records: Records) -> list[Job]:
-    """Return the drives without a result; note that they wait, unless their runs are at work.
+    """Return the drives that have no result yet; store that they wait, except those in progress.
 
-    Runs at work are first: they need slots and power even while no `fleet run` watches them.
+    Drives whose runs are in progress come first, because they use slots and power even while no
+    `fleet run` polls them.
     """
     at_work = records.at_work()
     left = [job for job in jobs if job.name not in here]
@@ -412,7 +429,7 @@ def _left(jobs: Sequence[Job], here: frozenset[str], records: Records) -> list[J
 
 
 def _unwatched(plan: Plan, records: Records) -> list[Job]:
-    """Return the runs that may be at work on hosts that do not answer: they use slots, too."""
+    """Return the runs on silent hosts that may be in progress: they use limits, too."""
     silent, names = dict(plan.silent), {job.name for job in plan.jobs}
     return [
         replace(job, name=name, host=str(kept["host"]), rack=str(kept["rack"]))
@@ -428,7 +445,7 @@ def _turns(left: Sequence[Job], canary: int) -> list[tuple[Sequence[Job], bool]]
 
 
 def _fetched(job: Job, state: State, reach: Transport, records: Records) -> State:
-    """Fetch and store the result of a run; if that fails, the next `fleet run` tries again."""
+    """Fetch and store the result of a run; after an error, the next `fleet run` tries again."""
     try:
         files = hostscripts.fetch(job, reach)
         hostscripts.require_of(job, files)

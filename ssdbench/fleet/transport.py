@@ -15,15 +15,15 @@ CONNECT_S = 15
 ANSWER_S = 120.0
 MOST_SHUT_S = 6 * 3600.0  # longest time that a script may wait for the host lock of a run
 ALIVE_EVERY_S = 15
-MOST_ANSWER_BYTES = 4 << 20  # `drives --json` of 500 drives takes less than 1 MiB
+MOST_ANSWER_BYTES = 4 << 20  # `drives --json` with 500 drives is below 1 MiB
 
 
 class Silent(HostLacks):
-    """A host did not answer: it is down, hangs, or cannot be reached."""
+    """A host did not answer: the host is down, hangs, cannot be reached, or refused the login."""
 
 
 class Untrusted(Silent):
-    """A host has another host key than known_hosts says; a person must find out why."""
+    """ssh did not accept the host key: not in known_hosts, or changed. A person must check it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class ScriptResult:
 
 
 class CallOptions(TypedDict, total=False):
-    """Options of a call to a host."""
+    """Options of one call of a script: its input, its waiting time, and the largest answer."""
 
-    given: bytes  # input of the script
-    idle_s: float | None  # time that the script sleeps before it takes a host lock
-    most_bytes: int  # longest answer
+    given: bytes  # standard input of the script
+    idle_s: float | None  # time that the script sleeps before it takes a host lock; None: no wait
+    most_bytes: int  # largest answer
 
 
 class Transport(Protocol):
@@ -57,7 +57,7 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SshTransport:
-    """Runs scripts over OpenSSH, which checks host keys and never asks for a password."""
+    """Run scripts with OpenSSH, which checks host keys and never asks for a password here."""
 
     options: tuple[str, ...] = ()
     become: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class SshTransport:
 
 @dataclass(frozen=True, slots=True)
 class LocalTransport:
-    """Runs scripts on this machine, for simulated drives; the address is not used."""
+    """Run scripts on this machine, for simulated drives; the address of the host is ignored."""
 
     def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
         """Run a script on this machine."""
@@ -85,12 +85,12 @@ class LocalTransport:
 
 
 def transport_of(fleet: Fleet) -> Transport:
-    """Return the transport to the hosts of a fleet."""
+    """Return the SSH transport to the hosts of a fleet, with its ssh options and `become`."""
     return SshTransport(fleet.ssh, fleet.become)
 
 
 def _ssh(idle_s: float | None) -> list[str]:
-    """Return the ssh command; during a measurement, keep-alive packets are rare."""
+    """Return the ssh command; a script that waits `idle_s` gets fewer keep-alive packets."""
     every_s, most = (ALIVE_EVERY_S, 3) if idle_s is None else (max(60, round(2 * idle_s)), 1)
     return [
         "ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}",
@@ -125,7 +125,7 @@ def _run_script(
 
 
 def _silence(address: str, stderr: str) -> Silent:
-    """Return the error for the messages of an ssh that did not connect."""
+    """Return Untrusted if ssh did not accept the host key; Silent for other failures of ssh."""
     if "HOST IDENTIFICATION HAS CHANGED" in stderr:
         return Untrusted(
             f"the host key of {address} is not the one in known_hosts: the host was installed "

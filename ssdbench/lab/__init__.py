@@ -1,1 +1,1 @@
-"""Boot and drive a QEMU guest."""
+"""Boot a Linux guest in QEMU, give it disks, and run commands in it."""

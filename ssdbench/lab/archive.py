@@ -1,10 +1,10 @@
 """Download Debian packages for the guest, without changing this system.
 
-A private apt directory holds package lists, cache and extracted files. Packages are extracted, not
-installed, and the package database of the system is only read.
+The package lists, the cache and the extracted files are in a private apt directory. Packages are
+extracted, not installed. The package database of the system is read, but never written.
 
-A power cut or a full disk can truncate files. So after files are made, they are synced once, and
-their sizes are stored beside them. The sizes are compared before the files are used.
+A power cut or a full disk can truncate files. So new files are synced to disk, and their sizes are
+stored beside them. Before a file is used, its size is compared with the stored size.
 """
 
 import logging
@@ -26,9 +26,9 @@ def note_sizes(made: Path) -> None:
 
 
 def is_whole(made: Path, *, unnoted: bool = True) -> bool:
-    """Return whether a file or directory exists with its stored sizes.
+    """Return whether a file or directory exists and all its files have their stored sizes.
 
-    Returns `unnoted` if no sizes are stored, as older versions did not store them.
+    Returns `unnoted` if no sizes are stored, because older versions did not store sizes.
     """
     if not made.exists():
         return False
@@ -58,7 +58,7 @@ def _size(name: str) -> str:
 
 SUITES = ("bookworm", "bookworm-updates", "bookworm-backports")  # for this machine
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-ADDRESS = "SSDBENCH_LAB_ARCHIVE"  # address of a Debian mirror; replaces apt's sources of the host
+ADDRESS = "SSDBENCH_LAB_ARCHIVE"  # address of a Debian mirror instead of the host's
 NEEDED_HINT = (
     "The lab takes kernels and QEMU from Debian 12's archive. If apt on this machine does not use "
     "a Debian 12 archive, set SSDBENCH_LAB_ARCHIVE to the address of a Debian mirror "
@@ -68,7 +68,7 @@ _log = logging.getLogger(__name__)
 
 
 def cache_directory() -> Path:
-    """Return the directory of downloaded and built files of the lab. Raises UsageError."""
+    """Return the directory where the lab keeps downloaded and built files. Raises UsageError."""
     return files.kept_at("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab")
 
 
@@ -81,7 +81,7 @@ class Package:
 
 
 def archive_address(sources: Sequence[str]) -> str | None:
-    """Return the address of an archive with the suite `bookworm` in apt source files, or None.
+    """Return the address of an archive with Debian `bookworm` in apt source files, or None.
 
     `sources` are the texts of the files, in the deb822 form or the one-line form.
     """
@@ -99,8 +99,9 @@ def archive_address(sources: Sequence[str]) -> str | None:
 class Archive:
     """A Debian archive, with its own apt directory in `root`.
 
-    With `release`, it is the archive of another Debian release with backports. The programs of
-    another release do not run on this machine. So apt then assumes that no package is installed.
+    With `release`, packages come from this other Debian release and its backports. Programs of
+    another release may need libraries that this machine lacks. So apt then assumes that no package
+    is installed, and downloads all dependencies.
     """
 
     def __init__(self, root: Path, *, address: str | None = None, release: str = "") -> None:
@@ -110,7 +111,7 @@ class Archive:
         self._updated = False
 
     def of(self, release: str) -> "Archive":
-        """Return this archive for another Debian release; "" is the release of this machine."""
+        """Return the same archive for a Debian release; "" is the release of this machine."""
         if release == self.release:
             return self
         return Archive(self.root, address=self._address, release=release)
@@ -176,9 +177,9 @@ class Archive:
         return [line.split("|")[1].strip() for line in lines if "|" in line]
 
     def newest(self, package: str, *, of: str = "", not_of: str = "") -> Package:
-        """Return the newest version of a package whose text contains `of` but not `not_of`.
+        """Return the newest version of a package; the version must contain `of` but not `not_of`.
 
-        Raises HostLacks.
+        Raises HostLacks if the archive has no such version.
         """
         for version in self.versions(package):
             if of in version and not (not_of and not_of in version):
@@ -193,7 +194,7 @@ class Archive:
         return [line.split(" ")[0] for line in lines]
 
     def download(self, package: Package) -> Path:
-        """Return the file of a package, from the cache or downloaded."""
+        """Return the path of a package's .deb file; download it if the cache does not have it."""
         into = self.root / "packages" / f"{package.name}_{package.version}"
         kept = next(into.glob("*.deb"), None)
         if kept is not None and is_whole(kept, unnoted=False):
@@ -206,9 +207,9 @@ class Archive:
         return found
 
     def download_with_needs(self, packages: Sequence[Package]) -> list[Path]:
-        """Download packages, and their dependencies that this machine lacks; return the files."""
+        """Download packages and the dependencies that this machine lacks; return the .deb files."""
         wanted = [f"{package.name}={package.version}" for package in packages]
-        # A separate directory, because an old download may have left other versions.
+        # Use a separate directory, because an old download may have left other versions.
         into = self.root / "packages" / f"{packages[0].name}_{packages[0].version}_with_needs"
         files.make_directory(into / "partial")
         _log.info("downloading %s and its dependencies", packages[0].name)

@@ -12,18 +12,19 @@ from ssdbench.units import format_size, parse_size
 
 DEFAULT = "nvme=sim:x25m-g2-160,capacity=2GiB"
 LEAST_ZONE_BYTES = 1 << 20  # QEMU needs a zone to be at least as large as a transfer
-MAX_QUEUES = 0xFFFE  # of an NVMe controller, without the admin queue
-# A file name may contain commas and =, but the value of an option contains none of ,=/:
+MAX_QUEUES = 0xFFFE  # queues of an NVMe controller, without the admin queue
+# A file name may contain commas and =, but the value of an option may contain neither , nor = nor /
+# nor :
 _FORM = re.compile(r"(?P<front>[a-z]+(?:,[a-z]+(?:=[^,=/:]*)?)*)=(?P<backend>.+)", re.DOTALL)
 SERIAL_PREFIX = "SSDBENCH-LAB-"
 
 
 @dataclass(frozen=True, slots=True)
 class DiskRequest:
-    """A requested disk; the drive `sim` is served over NBD before the guest boots."""
+    """A requested disk; a simulated drive (`sim`) is served over NBD before the guest boots."""
 
     disk: Disk
-    sim: str | None = None  # "sim:MODEL,…"
+    sim: str | None = None  # "sim:MODEL,…"; None: not simulated
 
 
 def parse(text: str, index: int) -> DiskRequest:
@@ -73,7 +74,7 @@ def parse(text: str, index: int) -> DiskRequest:
         zone_bytes=zone_bytes,
         open_zones=open_zones,
         hotplug="hotplug" in given,
-        # A file without allocated blocks is a new disk; other files may have data of the user.
+        # A file without allocated blocks is a new disk; other files may hold data of the user.
         ours=image is None or image.stat().st_blocks == 0,
     )
     return DiskRequest(disk, backend if backend.startswith("sim:") else None)
@@ -82,7 +83,7 @@ def parse(text: str, index: int) -> DiskRequest:
 def _misplaced(
     bus: str, given: Mapping[str, str], queues: int | None, fail: int | None, *, has_file: bool
 ) -> str:
-    """Return why an option does not fit the bus or the backend; empty if all options fit."""
+    """Return why an option does not fit the bus or the backend; empty if every option fits."""
     if "hotplug" in given and bus not in (Bus.NVME, Bus.VIRTIO):
         return f"hotplug works with nvme and virtio, not with {bus}"
     if given.get("hotplug"):
@@ -101,7 +102,7 @@ def _misplaced(
 def _unzoned(
     bus: str, given: Mapping[str, str], zone_bytes: int | None, open_zones: int | None
 ) -> str:
-    """Return why the zones are not possible; empty if they are, or if no zones are requested."""
+    """Return why the requested zones are not possible; an empty text if nothing is wrong."""
     if open_zones is not None and zone_bytes is None:
         return "open=N needs zoned=SIZE"
     if open_zones is not None and open_zones < 1:
@@ -119,15 +120,16 @@ def _unzoned(
 
 
 def consent(disks: Sequence[Disk]) -> str:
-    """Return JSON that tells the guest which disks it may write without --destroy."""
+    """Return JSON for the guest that lists the disks it may overwrite without --destroy."""
     return json.dumps([{"serial": disk.serial, "bus": disk.bus} for disk in disks if disk.ours])
 
 
 def parse_all(texts: Sequence[str], *, in_memory: bool = False) -> list[DiskRequest]:
     """Parse all --disk options; the default is one simulated NVMe drive.
 
-    A guest with all programs in memory (`in_memory`) has no default disk, because the host decides
-    when requests of a disk complete, so two runs would not agree to the last digit.
+    A guest with all programs in memory (`in_memory`) has no default disk. A simulated drive is
+    served by the host, which decides when its requests complete. So two runs with such a drive
+    would not give exactly the same numbers.
     """
     default = [] if in_memory else [DEFAULT]
     return [parse(text, index) for index, text in enumerate(texts or default)]

@@ -1,8 +1,8 @@
 """Boot a guest, run commands in it, and return their output.
 
 The guest reads the host's files from a private, read-only bind mount without /proc, /sys and /dev,
-so the guest cannot change the host. Only the directory of the job is writable. If the guest's
-kernel reports a panic, an oops or a WARNING, the command fails and the message is shown.
+so the guest cannot change the host. The guest can write only the directory of the job. If the
+guest's kernel reports a panic, an oops or a WARNING, the command fails and the message is shown.
 """
 
 import logging
@@ -30,21 +30,21 @@ from ssdbench.lab.tools import Tools
 OURSELVES = Path(__file__).parents[2]  # the directory with the package ssdbench
 JOB_IN_GUEST = "/run/ssdbench-lab"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Boot attempts. With several CPUs, QEMU sometimes stops with an assertion during the boot, when the
-# memory map changes while another CPU reads it (QEMU issue 1921).
+# Most boot attempts. With several CPUs, QEMU sometimes ends with a failed assertion during the
+# boot, when one CPU changes the memory map while another CPU reads it (QEMU issue 1921).
 BOOTS = 3
-SILENT_S = 120.0  # most time from the start of QEMU to the first message of the kernel
-# The kernel prints this if a busy host delayed a CPU while the kernel measured its clock. The clock
-# of the guest may then run several times too fast.
+SILENT_S = 120.0  # longest time from the start of QEMU to the kernel's first message
+# The kernel prints this message if a busy host delayed a CPU while the kernel measured the speed of
+# the CPU's clock. The clock of the guest may then run several times too fast.
 WRONG_CLOCK = "PIT calibration deviates from"
-MOST_TEXT_BYTES = 64 << 20  # read of one file of the guest
-SWITCH_OFF_S = 60.0  # for a shutdown, on a busy host without KVM
+MOST_TEXT_BYTES = 64 << 20  # most that is read from one file of the guest
+SWITCH_OFF_S = 60.0  # time for a shutdown, on a busy host without KVM
 _OWN_FAULT = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-TROUBLE = (  # a pattern for Python and for grep -E
-    # Data races (KCSAN) count only if a module takes part, whose name is in brackets: the kernel
-    # itself has races on purpose, for example on the times of an inode.
+TROUBLE = (  # a pattern that both Python and grep -E accept
+    # Count a data race (KCSAN) only if a module takes part, whose name is then in brackets. The
+    # kernel itself has intended races, for example on the times of an inode.
     r"(Kernel panic|Oops:|BUG: ([^K]|K[^C]|KCSAN: .*\[)|WARNING:|general protection|RIP: .*\+0x"
-    # Errors in memory (slub_debug, page_poison), and a name that is used twice in sysfs.
+    # Memory errors (slub_debug, page_poison), and a name that is used twice in sysfs.
     r"|BUG [A-Za-z0-9_-]+ \(|pagealloc: |cannot create duplicate"
     # Messages of kernels that were built for debugging.
     r"|UBSAN: |trying to register non-static key|kmemleak: [0-9]+ new suspected)"
@@ -53,11 +53,11 @@ _log = logging.getLogger(__name__)
 
 
 def unwatched(shared: Path) -> None:
-    """Do nothing; the default callback while a command runs."""
+    """Do nothing; this is the default of the callback that is called while a command runs."""
 
 
 class GuestTrouble(SsdbenchError):
-    """The guest's kernel reported a panic, an oops or a WARNING."""
+    """The guest's kernel reported a panic, an oops, a WARNING or another message of TROUBLE."""
 
     exit_code = 5
 
@@ -76,18 +76,18 @@ class Answer:
 
 
 class Guest:
-    """A guest that boots with its first command, and runs commands one after another.
+    """A guest that boots when it gets its first command, and runs commands one after another.
 
-    A later command sees the files and modules of earlier ones. Each answer has the kernel messages
-    from the time of its command. The guest is killed if its kernel reports trouble, or if it shuts
-    down or is too slow.
+    A command sees the files that earlier commands wrote, and the modules they loaded. The answer to
+    a command has the kernel messages from the time of this command. The guest is killed if its
+    kernel reports trouble, or if a command does not end in time.
     """
 
     def __init__(
         self, machine: Machine, job: Path, *, kernel: Kernel, tools: Tools, cwd: Path
     ) -> None:
         self._machine = machine
-        self._job = job  # the guest sees the directory share/job in it
+        self._job = job  # the guest sees the directory share/job in `job`
         self._kernel = kernel
         self._tools = tools
         self._cwd = cwd
@@ -99,7 +99,7 @@ class Guest:
             (job / "share" / directory).mkdir(parents=True)
         self._shared = job / "share" / "job"
         self._place = os.open(self._shared, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        # The script `ssdbench` in the guest runs the same version as on the host.
+        # The script `ssdbench` in the guest runs the version of ssdbench that the host has.
         path = self._shared / "bin" / "ssdbench"
         path.parent.mkdir()
         python, package = shlex.quote(sys.executable), shlex.quote(str(OURSELVES))
@@ -109,7 +109,7 @@ class Guest:
 
     @property
     def is_up(self) -> bool:
-        """Return whether the guest is running."""
+        """Return whether QEMU is running with the guest."""
         return self._qemu is not None and self._qemu.poll() is None
 
     def run(
@@ -125,11 +125,11 @@ class Guest:
         """Run one command and wait for its end; after the `last` command the guest shuts down.
 
         `prepare` is shell text to run before the command, such as loading modules. `while_running`
-        is called about ten times a second with the job directory, from the boot on, for example to
-        unplug a drive or to print output. With `handed_on`, the caller has already read the output
-        in `while_running`, so the answer and errors do not repeat it (it may exceed the memory).
-        A boot that fails is repeated, BOOTS times in all. Raises GuestTrouble when the kernel
-        reports trouble, HostLacks when the guest does not boot or is down.
+        is called with the job directory about ten times a second, beginning with the boot. It may
+        for example unplug a drive or print output. With `handed_on`, `while_running` has already
+        read the output. The answer and errors then omit the output, which may be larger than the
+        memory. A failed boot is repeated until there were BOOTS attempts. Raises GuestTrouble when
+        the kernel reports trouble, HostLacks when the guest does not boot or is down.
         """
         began = time.monotonic()
         self._commands += 1
@@ -156,7 +156,7 @@ class Guest:
                 end = None if last else place / "status"
                 self._wait(began + timeout_s, until=end, look=look)
             finally:
-                look()  # the last output
+                look()  # for output that came after the last look
             status = None if self._qemu is None else self._qemu.poll()
             answer = answered(
                 self._job, place, self._shared / "booted_s", self._console(shown), status,
@@ -168,7 +168,7 @@ class Guest:
         return replace(answer, failed_boots=failed)
 
     def close(self) -> None:
-        """Shut the guest down."""
+        """Shut the guest down. Raises GuestTrouble when its kernel reported trouble meanwhile."""
         if not self.is_up:
             return
         shown = self._console_bytes()
@@ -178,7 +178,7 @@ class Guest:
         _raise_for(self._console(shown))
 
     def kill(self) -> None:
-        """Kill the guest."""
+        """Kill QEMU and the file server of the guest, without a shutdown."""
         self._powered.close()
         if self._bell is not None:
             self._bell.close()
@@ -192,7 +192,8 @@ class Guest:
         failed: list[str] = []
         while True:
             last = len(failed) + 1 == BOOTS
-            # On the last boot accept a clock that may be wrong: the host may always be busy.
+            # Accept a possibly wrong clock on the last attempt, because the host may always be
+            # busy.
             trouble = TROUBLE if last else f"{TROUBLE}|{WRONG_CLOCK}"
             files.write_atomic(self._shared / "trouble", f"{trouble}\n")
             self._power()
@@ -214,7 +215,7 @@ class Guest:
             if last or not (said or _own_fault(status)):
                 return tuple(failed)
             failed.append(said.splitlines()[0] if said else _last_words(self._job, status))
-            self._powered.close()  # the file server has ended with its QEMU
+            self._powered.close()  # kill both: the file server has ended with its QEMU
 
     def _power(self) -> None:
         """Start the file server and QEMU."""
@@ -226,10 +227,14 @@ class Guest:
         self._qemu = start(machine, self._tools, self._job, self._powered)
 
     def _export(self) -> command.Process:
-        """Serve the host's files and the kernel modules read-only, and the writable job files."""
+        """Start the file server of the guest.
+
+        The guest can write the job files, but can only read the host's files and the kernel
+        modules.
+        """
         share, job = self._job / "share", self._job
         binds = [("/", "root"), (str(self._kernel.modules), "modules")]
-        cache = self._kernel.root.parent  # has the built modules
+        cache = self._kernel.root.parent  # directory with the built modules
         places = (self._cwd, Path(sys.prefix), OURSELVES, cache, self._kernel.headers)
         binds += [(str(m), f"root{m}") for m in _further_mounts(places)]
         lines = ["set -e"]
@@ -251,9 +256,10 @@ class Guest:
         )
 
     def _give(self, name: str, text: str, *, to: str = "") -> None:
-        """Write a file for the guest in one step, in the new directory `to` if one is given.
+        """Write a file for the guest so that the guest never sees a part of it.
 
-        Links that the guest made are not followed. Raises HostLacks when the file cannot be made.
+        With `to`, the file is written into this new directory. Links that the guest made are not
+        followed. Raises HostLacks when the file cannot be made.
         """
         folder = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         fresh = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -286,7 +292,7 @@ class Guest:
         return "\n".join(line for line in lines if line) + "\n"
 
     def _ring(self) -> None:
-        """Tell a running guest that a new command has arrived."""
+        """Send a byte to a running guest, so that it looks for the new command."""
         if self._bell is None:
             self._bell = socket.socket(socket.AF_UNIX)
             self._bell.connect(str(self._machine.bell_socket))
@@ -299,7 +305,7 @@ class Guest:
         until: Path | None = None,
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        """Wait until a file exists or QEMU has ended; kill QEMU at the deadline."""
+        """Wait until the file `until` exists or QEMU has ended; kill QEMU at the deadline."""
         assert self._qemu is not None
         while self._qemu.wait(0.1) is None:
             if until is not None and until.exists():
@@ -309,7 +315,7 @@ class Guest:
                 self._qemu.kill()
 
     def _silent(self, deadline: float) -> bool:
-        """Return whether QEMU still runs at the deadline with an empty console."""
+        """Return whether at the deadline QEMU still runs and the console has no output."""
         assert self._qemu is not None
         while self._qemu.wait(0.1) is None and not self._console_bytes():
             if time.monotonic() > deadline:
@@ -321,7 +327,7 @@ class Guest:
         return console.stat().st_size if console.exists() else 0
 
     def _console(self, shown: int) -> str:
-        """Return the console output after the first `shown` bytes, from earlier commands."""
+        """Return the console output after the first `shown` bytes (of earlier commands)."""
         try:
             with self._machine.console.open("rb") as file:
                 file.seek(max(shown, self._console_bytes() - MOST_TEXT_BYTES))
@@ -343,7 +349,11 @@ def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> comm
 
 
 def _further_mounts(paths: Sequence[Path]) -> list[Path]:
-    """Return the mount points above the paths, outermost first; a bind mount of / omits them."""
+    """Return the mount points above the paths, outermost first.
+
+    They need bind mounts of their own, because a bind mount of / does not include other file
+    systems.
+    """
     above = {place for path in paths for place in (path.resolve(), *path.resolve().parents)}
     return sorted(place for place in above if place.is_mount() and place != Path("/"))
 
@@ -363,12 +373,15 @@ def _await(socket: Path, daemon: command.Process, job: Path) -> None:
 
 
 def _own_fault(status: int | None) -> bool:
-    """Return whether QEMU crashed; SIGKILL, which the lab or the kernel sends, is not a crash."""
+    """Return whether QEMU crashed.
+
+    SIGKILL does not count as a crash, because the lab or the kernel sends it.
+    """
     return status is not None and -status in _OWN_FAULT
 
 
 def _last_words(job: Path, status: int | None) -> str:
-    """Return why the guest ended without an answer, from QEMU's message, or its exit status."""
+    """Return why the guest ended without an answer: QEMU's error message, or its exit status."""
     said = (job / "qemu.stderr").read_text(errors="replace").strip()
     if said:
         return said
@@ -389,7 +402,10 @@ def answered(
     *,
     handed_on: bool = False,
 ) -> Answer:
-    """Read the answer to a command from its files. Raises GuestTrouble, HostLacks if incomplete."""
+    """Read the answer to a command from its files.
+
+    Raises GuestTrouble if the kernel reported trouble, HostLacks if the answer is incomplete.
+    """
     shared = said.parents[1]
     status = text_of(said / "status", shared).strip()
     output = (
@@ -418,10 +434,10 @@ def answered(
 
 
 def text_of(path: Path, shared: Path | None = None) -> str:
-    """Return the text of a file that the guest may have written; empty if it is not regular.
+    """Return the text of a file that the guest may have written; empty if it is not a regular file.
 
-    Below `shared`, the guest can rename files and make links. A long text is cut, with a line that
-    says so.
+    `shared` is the directory in which the guest can rename files and make links; no link in it is
+    followed. A text longer than MOST_TEXT_BYTES is cut, and a last line says how much was left out.
     """
     try:
         descriptor = open_regular(path, below=shared)
@@ -434,7 +450,7 @@ def text_of(path: Path, shared: Path | None = None) -> str:
 
 
 def complaint(console: str) -> str:
-    """Return the first line in which the kernel reports trouble; empty without trouble."""
+    """Return the first console line in which the kernel reports trouble; empty if there is none."""
     return next((line for line in console.splitlines() if re.search(TROUBLE, line)), "")
 
 
@@ -447,5 +463,5 @@ def _raise_for(console: str, said: str = "") -> None:
 
 
 def _said(output: Mapping[str, str]) -> str:
-    """Return the output of a command for an error message."""
+    """Return the output of a command as text for an error message."""
     return "".join(f"\nthe command's {name}:\n{text}" for name, text in output.items() if text)

@@ -1,10 +1,11 @@
 """Download kernels for the guest: image, modules, headers, private headers of the block layer.
 
-The following facts were checked on Debian 12: Extracted headers work after their Makefile is
-changed to use the extraction directory. The 6.12 headers contain a `vmlinux`, with which the build
-needs pahole; without it the build only skips BTF. The headers of I/O schedulers exist only in the
-source package, which must have the same version. Build tools of a newer Debian need a newer libc,
-so modules for its kernels are built in a directory tree of that Debian, with its compiler.
+The following facts were checked on Debian 12: The Makefile of extracted headers must be changed to
+include files from the extraction directory. The 6.12 headers contain a `vmlinux`, and if it is
+there, the build needs pahole. If it was deleted, the build needs no pahole and only makes no BTF.
+The headers of I/O schedulers exist only in the source package, which must have the same version.
+Build tools of a newer Debian need a newer libc than this machine has. So modules for kernels of a
+newer Debian are built inside a directory tree of that Debian, with its compiler.
 """
 
 import logging
@@ -22,16 +23,16 @@ from ssdbench.host import command, files
 from ssdbench.host.kernel_source import header_version
 from ssdbench.lab.archive import Archive, Package, extract, is_whole, note_sizes
 
-SERIES = ("6.1", "6.12")  # the kernels for all tests
+SERIES = ("6.1", "6.12")  # kernel series that all tests use
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A kernel of Debian: the newest of a series, in one flavour."""
+    """A choice of --kernel: the newest Debian kernel of a series, in one flavour."""
 
     versions: str  # a regular expression for the beginning of the kernel release
     flavour: str = ""  # "rt" means PREEMPT_RT
-    release: str = ""  # of Debian; "" is the release of this machine
+    release: str = ""  # Debian release; "" is the one of this machine
 
 
 OFFERS = {  # by the value of `--kernel`
@@ -43,19 +44,21 @@ OFFERS = {  # by the value of `--kernel`
     "7.x": Offer(r"7\.[0-9]+", release="trixie"),
     "7.x-rt": Offer(r"7\.[0-9]+", "rt", "trixie"),
 }
-# The modules were compiled for these kernels (see kmod/README.md), but Debian has no image.
+# The bundled modules were compiled for these kernels (see kmod/README.md), but Debian has no image
+# to boot.
 ONLY_COMPILED = ("6.5", "6.6", "6.8", "6.14", "6.17", "6.18", "6.19")
-# Packages that a build needs beside the kernel headers and their dependencies.
+# Packages that building a module needs, besides the kernel headers and their dependencies.
 BUILD_WITH = (
     "make", "binutils", "bash", "dash", "coreutils", "sed", "grep", "mawk", "findutils",
     "diffutils", "perl-base", "base-files", "xz-utils",
 )  # fmt: skip
 BUILT_IMAGE = Path("arch/x86/boot/bzImage")
-HEAD_BYTES = 0x250  # of an image, including the field with the length of the compressed kernel
+HEAD_BYTES = 0x250  # head of an image, with the field for the size of the compressed kernel
 XZ_MAGIC, GZIP_MAGIC, ZSTD_MAGIC = b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-# The note with the entry point (XEN_ELFNOTE_PHYS32_ENTRY), which QEMU needs to boot an ELF kernel.
+# The ELF note with the entry point (XEN_ELFNOTE_PHYS32_ENTRY), without which QEMU cannot boot an
+# ELF kernel.
 PVH_NOTE = struct.pack("<III4s", 4, 8, 18, b"Xen")
-SIZE_BYTES = 4  # the length of the unpacked kernel, stored after the compressed kernel
+SIZE_BYTES = 4  # bytes after the compressed kernel that hold its unpacked size
 ROOM_BYTES = 750 << 20  # disk space for a kernel, its packages, and QEMU
 _log = logging.getLogger(__name__)
 
@@ -66,7 +69,7 @@ class Kernel:
 
     series: str  # the value of --kernel, such as "6.12" or "6.12-rt"
     release: str  # the answer of uname -r, such as "6.12.95+deb12-amd64"
-    root: Path  # extraction directory; has the modules
+    root: Path  # extraction directory, including modules
     tree: Path | None = None  # the build directory, for a kernel of --kernel-dir
     build_root: Path | None = None  # a Debian directory tree to build modules in
 
@@ -79,12 +82,12 @@ class Kernel:
 
     @property
     def unpacked_image(self) -> Path:
-        """Return the path of the image that `unpack_image` writes, if it can unpack the kernel."""
+        """Return the path for the unpacked kernel, which `unpack_image` writes if it can."""
         return self.root / "boot" / f"vmlinux-{self.release}"
 
     @property
     def modules(self) -> Path:
-        """Return the directory of the modules, as /lib/modules is in an installed system."""
+        """Return the directory of the modules, which an installed system has as /lib/modules."""
         return self.root / "lib" / "modules"
 
     @property
@@ -104,7 +107,10 @@ class Kernel:
         return self.root / "source" / source_package(self.release)
 
     def insertion_order(self, *names: str) -> list[Path]:
-        """Return the module files to insert, in order; skip built-in and missing modules."""
+        """Return the files of modules and their dependencies, in the order to insert them.
+
+        Modules that are built into the kernel or missing are skipped.
+        """
         order: list[Path] = []
         for name in names:
             for line in self._needs(name).stdout.splitlines():
@@ -114,7 +120,7 @@ class Kernel:
         return order
 
     def require(self, options: Mapping[str, str]) -> None:
-        """Raise UsageError if modules are missing; `options` has the kernel option of each."""
+        """Raise UsageError if a module is missing; `options` has the kernel option of each one."""
         lacking = [name for name in options if self._needs(name).status]
         if lacking:
             wanted = ", ".join(dict.fromkeys(options[name] for name in lacking))
@@ -134,13 +140,13 @@ class Kernel:
 
 
 def module_bytes(path: Path) -> bytes:
-    """Return the content of a module; the packages of 6.12 have compressed modules."""
+    """Return the content of a module file, unpacked if it is compressed as in Debian's 6.12."""
     data = path.read_bytes()
     return lzma.decompress(data) if path.suffix == ".xz" else data
 
 
 def payload(image: bytes) -> bytes:
-    """Return the compressed kernel in a bootable image; empty if the image is truncated.
+    """Return the compressed kernel inside a bootable image; no bytes if the image is truncated.
 
     The format is in Documentation/arch/x86/boot.rst of Linux.
     """
@@ -153,7 +159,7 @@ def payload(image: bytes) -> bytes:
 
 
 def unpack_image(kernel: Kernel) -> None:
-    """Unpack the kernel image once, because an emulated CPU needs about 4 s to do so at each boot.
+    """Unpack the kernel image once; unpacking takes an emulated CPU about 4 s at each boot.
 
     Guests boot the packed image if this host cannot unpack it (no zstd, another format), or if the
     unpacked kernel cannot be booted.
@@ -166,8 +172,8 @@ def unpack_image(kernel: Kernel) -> None:
     _log.info("unpacking the kernel's image")
     packed = payload(kernel.image.read_bytes())
     if packed.startswith(XZ_MAGIC):
-        unpacked = lzma.LZMADecompressor().decompress(packed)  # ignores the size at the end
-    elif packed.startswith(GZIP_MAGIC):  # the default of a kernel that the user builds
+        unpacked = lzma.LZMADecompressor().decompress(packed)  # ignores the size after it
+    elif packed.startswith(GZIP_MAGIC):  # the usual form of a kernel that a user builds
         unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(packed)
     elif packed.startswith(ZSTD_MAGIC) and command.which("zstd"):
         said = command.run(["zstd", "-dcq"], input=packed[:-SIZE_BYTES])
@@ -193,7 +199,7 @@ def _kasan_watches_entry(kernel: Kernel) -> bool:
 
 
 def source_package(release: str) -> str:
-    """Return the source package of a release; the directory in the package has the same name."""
+    """Return the name of a release's source package; the directory in it has the same name."""
     return "linux-source-" + ".".join(release.split(".")[:2])
 
 
@@ -209,7 +215,7 @@ def newest(names: list[str], series: str, flavour: str = "") -> str | None:
 
 
 def fetch(archive: Archive, series: str) -> Kernel:
-    """Return the newest kernel of a key of OFFERS, from the cache or downloaded.
+    """Return the newest kernel for a key of OFFERS; download it if the cache does not have it.
 
     Raises HostLacks when the archive has no such kernel.
     """
@@ -235,7 +241,7 @@ def fetch(archive: Archive, series: str) -> Kernel:
     else:
         _unpack_headers(archive, kernel, version)
     (kernel.headers / "vmlinux").unlink(missing_ok=True)
-    kernel.unpacked_image.unlink(missing_ok=True)  # from a damaged image
+    kernel.unpacked_image.unlink(missing_ok=True)  # it may come from a damaged image
     for made in (kernel.root, *([build_root] if build_root else [])):
         note_sizes(made)
     files.write_atomic(record, release + "\n")
@@ -245,7 +251,8 @@ def fetch(archive: Archive, series: str) -> Kernel:
 def from_tree(tree: Path, cache: Path) -> Kernel:
     """Return the kernel that was built in `tree`, and install its modules in `cache`.
 
-    The modules are installed once per build. Raises UsageError if `tree` has no built kernel.
+    The modules are installed again only after the kernel was built again. Raises UsageError if
+    `tree` has no built kernel.
     """
     tree = tree.resolve()
     record = tree / "include" / "config" / "kernel.release"
@@ -279,7 +286,7 @@ def from_tree(tree: Path, cache: Path) -> Kernel:
 
 
 def _digest_of_build(tree: Path) -> str:
-    """Return a digest of the file times of image and modules, which changes with each build."""
+    """Return a digest of the file times of the image and the modules; a new build changes it."""
     order = tree / "modules.order"
     names = order.read_text().split() if order.exists() else []
     built = [tree / BUILT_IMAGE, *((tree / name).with_suffix(".ko") for name in names)]
@@ -288,7 +295,7 @@ def _digest_of_build(tree: Path) -> str:
 
 
 def _choose(archive: Archive, series: str, offer: Offer) -> tuple[str, str]:
-    """Return the newest release that has an image and its source, and its package version."""
+    """Return the newest release with an image and a source package, and its package version."""
     names = archive.names(rf"^linux-headers-{offer.versions}\..*amd64$")
     while (release := newest(names, offer.versions, offer.flavour)) is not None:
         sources = archive.versions(source_package(release))
@@ -303,11 +310,11 @@ def _choose(archive: Archive, series: str, offer: Offer) -> tuple[str, str]:
 def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
     """Download and extract the image, the modules and the block layer's headers."""
     names = [f"linux-image-{kernel.release}"]
-    # Since Linux 7, the package linux-image is empty and depends on these packages.
+    # Since Linux 7, the package linux-image is empty; its dependencies have the files.
     parts = [f"linux-{part}-{kernel.release}" for part in ("base", "binary", "modules")]
     names += [name for name in parts if archive.release and archive.versions(name)]
     extract([archive.download(Package(name, version)) for name in names], kernel.root)
-    if not kernel.modules.exists():  # the packages of Linux 7 have everything in /usr
+    if not kernel.modules.exists():  # the packages of Linux 7 install below /usr
         (kernel.root / "lib").symlink_to("usr/lib")
     if not kernel.image.exists():
         files.make_directory(kernel.image.parent)
@@ -317,7 +324,7 @@ def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
 
 
 def _unpack_headers(archive: Archive, kernel: Kernel, version: str) -> None:
-    """Download and extract headers that work with the compiler and libc of this machine."""
+    """Download and extract headers that this machine's compiler and libc can build modules with."""
     base, flavour = _parts(kernel.release)
     names = [
         f"linux-headers-{kernel.release}", f"linux-headers-{base}-common{flavour}",
@@ -337,12 +344,12 @@ def _parts(release: str) -> tuple[str, str]:
 
 
 def _make_build_root(archive: Archive, root: Path, headers: Package) -> None:
-    """Extract a Debian directory tree to build in, with these headers and their compiler."""
+    """Extract a Debian directory tree to build modules in: headers, compiler and build tools."""
     packages = [headers, *(archive.newest(name) for name in BUILD_WITH)]
     extract(archive.download_with_needs(packages), root)
     awk = root / "usr" / "bin" / "awk"
     if not awk.is_symlink():
-        awk.symlink_to("mawk")  # an installed Debian has this link
+        awk.symlink_to("mawk")  # a link that Debian's install scripts make
 
 
 def _unpack_block_headers(archive: Archive, kernel: Kernel, version: str) -> None:

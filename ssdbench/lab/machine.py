@@ -1,4 +1,4 @@
-"""Describe the hardware of a guest, and make the QEMU command line for it (no I/O)."""
+"""Describe the hardware of a guest, and make the QEMU command line for it; start nothing."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,16 +18,16 @@ class Bus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A disk of the guest; its data come from a simulated drive, a file or QEMU's null device."""
+    """A disk of the guest, whose data are in a simulated drive, a file or QEMU's null device."""
 
     bus: Bus
     serial: str
-    nbd_socket: Path | None = None  # of the NBD server of a simulated drive
-    image: Path | None = None  # a file
+    nbd_socket: Path | None = None  # socket of a simulated drive's NBD server
+    image: Path | None = None  # file with the data of the disk
     null_bytes: int | None = None  # size of QEMU's null device
     fail_read_sector: int | None = None  # reads of this sector fail (blkdebug; file only)
     io_queues: int | None = None  # NVMe; with fewer queues than CPUs, interrupts can be moved
-    zone_bytes: int | None = None  # NVMe; makes a zoned namespace
+    zone_bytes: int | None = None  # for NVMe: makes a zoned namespace
     open_zones: int | None = None  # zones that may be open at the same time
     hotplug: bool = False
     ours: bool = True  # has no data of the user, so the guest may write it without --destroy
@@ -35,7 +35,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Everything that the QEMU command line is made from."""
+    """Everything that determines the QEMU command line."""
 
     qemu: Path
     firmware: tuple[Path, ...]
@@ -44,21 +44,21 @@ class Machine:
     console: Path
     share_socket: Path
     control_socket: Path
-    bell_socket: Path | None = None  # a byte on it tells the guest that a new command is there
-    answer: Path | None = None  # a disk for the output, instead of the host's shared files
+    bell_socket: Path | None = None  # the guest gets a byte on it for each new command
+    answer: Path | None = None  # disk for the output, instead of shared files
     disks: tuple[Disk, ...] = ()
     cpus: int = 2
     memory_mib: int = 2048
     nodes: int = 1  # NUMA nodes; CPUs and memory are divided evenly
     kvm: bool = False
     reproducible: bool = False
-    append: str = ""  # words for the kernel's command line
+    append: str = ""  # more words for the kernel's command line
     multipath: bool = False  # put NVMe drives behind multipath heads, the default of distributions
-    devices: tuple[str, ...] = ()  # more arguments of QEMU
+    devices: tuple[str, ...] = ()  # more QEMU arguments
 
     @classmethod
     def unbooted(cls) -> "Machine":
-        """Return a machine without files; the lab fills them in when it boots the guest."""
+        """Return a machine with empty file paths; the lab sets them when it boots the guest."""
         nowhere = Path()
         return cls(
             qemu=nowhere, firmware=(), kernel=nowhere, initramfs=nowhere, console=nowhere,
@@ -68,23 +68,29 @@ class Machine:
 
 # Without no_timer_check, the kernel panics if a busy host delays a CPU during the timer check.
 _ALWAYS = "console=ttyS0 panic=-1 oops=panic net.ifnames=0 no_timer_check"
-# loglevel=5 shows warnings on the console, also if the guest hangs afterwards; log_buf_len keeps
-# 20,000 messages. Without notests, an emulated CPU spends a second on tests of ciphers.
+# loglevel=5 prints warnings on the console, so that they are seen even if the guest hangs
+# afterwards. log_buf_len makes room for 20,000 messages. Without notests, an emulated CPU spends a
+# second on self-tests of ciphers.
 _TELLING = "loglevel=5 log_buf_len=4M cryptomgr.notests"
-# For -icount, where one instruction takes 2 ns of guest time, however fast the host is.
+# Kernel options for QEMU's -icount, where each instruction takes 2 ns of guest time, whatever the
+# speed of the host.
 _REPRODUCIBLE = "loglevel=4 nokaslr norandmaps tsc=reliable"
-# When a CPU halts, QEMU's main thread moves the clock to the next timer, sometimes before the CPU's
-# own thread has counted its instructions. A CPU that polls does not halt.
+# When a guest's CPU halts, QEMU's main thread moves the guest's clock to the next timer, sometimes
+# before the CPU's own thread has counted its instructions. With idle=poll, an idle CPU never halts.
 _NO_HALT = "idle=poll"
 # virtiofsd writes to pages of the guest, and QEMU's emulated CPU may not notice that code in them
-# has changed. It notices if the guest clears each page first. This is Debian's default.
+# has changed. It notices the change if the guest clears each page when it allocates the page
+# (init_on_alloc=1, which is also Debian's default).
 _SHARED = "init_on_alloc=1"
 _FIRMWARE = ("-bios", "qboot.rom")  # qboot, unlike SeaBIOS, does not halt the CPU
 ANSWER_SERIAL = "ssdbench-answer"
 
 
 def arguments(machine: Machine) -> list[str]:
-    """Return the QEMU command line; `reproducible` means one CPU and a clock of instructions."""
+    """Return the QEMU command line.
+
+    A `reproducible` machine has one CPU, and its clock counts instructions.
+    """
     accelerator = "kvm" if machine.kvm and not machine.reproducible else "tcg"
     cpu = "host" if accelerator == "kvm" else "max,la57=off"
     cpus = 1 if machine.reproducible else machine.cpus
@@ -137,10 +143,11 @@ def _fixed(machine: Machine) -> str:
 
 
 def _way_out(machine: Machine) -> list[str]:
-    """Return the device for output: shared files, or a disk for a guest without shared files.
+    """Return QEMU's device for the output: a shared file system, or a disk if there is none.
 
-    The disk is written only after the command has ended, so it does not disturb the instruction
-    count; a shared file system talks to the host at boot.
+    The disk is written only after the command has ended, so it does not change the instruction
+    count. A shared file system would change the count, because it exchanges messages with the host
+    during boot.
     """
     if machine.answer is None:
         return ["-chardev", f"socket,id=share,path={_name(machine.share_socket)}",
@@ -150,12 +157,12 @@ def _way_out(machine: Machine) -> list[str]:
 
 
 def _packages(machine: Machine, cpus: int) -> str:
-    """Return QEMU's -smp value, with one CPU package per NUMA node as the kernel expects."""
+    """Return QEMU's -smp value, with one CPU package for each NUMA node, as the kernel expects."""
     return str(cpus) if machine.nodes == 1 else f"{cpus},sockets={machine.nodes}"
 
 
 def _nodes(machine: Machine, cpus: int) -> list[str]:
-    """Return the options for NUMA nodes: shared memory, which virtiofs needs, and the CPUs."""
+    """Return the options for NUMA nodes: their CPUs, and memory shared as virtiofs needs."""
     argv = []
     for node in range(machine.nodes):
         own = range(node * cpus // machine.nodes, (node + 1) * cpus // machine.nodes)

@@ -1,8 +1,8 @@
 """Build a guest that has all programs in memory at boot, for reproducible runs.
 
-If a guest reads programs from the host, the time until the data arrive is not a fixed number of
-instructions, so runs that count instructions differ slightly. Here the guest reads nothing from the
-host, and writes the output of the command to a disk after the command has ended.
+If a guest reads programs from the host, it waits for the data while executing a varying number of
+instructions. So the instruction counts of two runs differ slightly. This guest reads nothing from
+the host, and writes the output of the command to a disk after the command has ended.
 """
 
 import shutil
@@ -19,8 +19,8 @@ INIT = Path(__file__).with_name("init-memory.sh")
 EARLY = ("configfs", "nvme", "ahci", "sd_mod")
 LATE = ("virtio_pci", "virtio_blk")  # drivers of the disk for the output
 ANSWERS = ("booted_s", "stdout", "stderr", "dmesg", "status")
-ANSWER_BYTES = 1 << 30  # size of the disk for the output, a sparse file; /run is not larger
-ON_DEMAND = ("null_blk", "mq-deadline", "bfq", "kyber-iosched", "ext4")  # for modprobe
+ANSWER_BYTES = 1 << 30  # size of the sparse file for the output disk; /run is not larger
+ON_DEMAND = ("null_blk", "mq-deadline", "bfq", "kyber-iosched", "ext4")  # modprobe can load them
 
 
 def initramfs(
@@ -31,7 +31,7 @@ def initramfs(
     modules: Sequence[Path],
     script: str,
 ) -> bytes:
-    """Build the only file system of the guest, with programs of the host and kernel modules."""
+    """Build the guest's only file system: host programs, kernel modules, init and `script`."""
     files = {
         "bin/busybox": busybox.read_bytes(),
         "init": INIT.read_bytes(),
@@ -55,15 +55,15 @@ def found(programs: Sequence[str]) -> list[Path]:
 
 
 def make_answer_disk(path: Path) -> None:
-    """Make the empty disk for the output of the guest, which `unpack` reads."""
+    """Make the empty disk to which the guest writes its output, for `unpack` to read."""
     with path.open("wb") as file:
         file.truncate(ANSWER_BYTES)
 
 
 def unpack(disk: Path, into: Path) -> None:
-    """Copy all output files that the guest wrote from its disk into a directory.
+    """Copy the output files from the disk that the guest wrote into a directory.
 
-    Only files in ANSWERS are copied, so that a guest cannot write other files on the host.
+    Only files that ANSWERS lists are copied, so that a guest cannot write other files on the host.
     """
     try:
         with tarfile.open(disk, "r:") as answer:
@@ -78,7 +78,7 @@ def unpack(disk: Path, into: Path) -> None:
 
 
 def directories(files: Iterable[str]) -> list[str]:
-    """Return all directories of the given files, parents first."""
+    """Return all directories that the given files need, each parent before its subdirectories."""
     parents: set[PurePosixPath] = {PurePosixPath("bin")}
     for name in files:
         parents.update(PurePosixPath(name).parents)
@@ -86,13 +86,13 @@ def directories(files: Iterable[str]) -> list[str]:
 
 
 def needs(said: str) -> list[str]:
-    """Return the paths of shared libraries in the output of `ldd`."""
+    """Return the paths of the shared libraries in `said`, the output of `ldd`."""
     words = [line.split() for line in said.splitlines()]
     return sorted({word for line in words for word in line if word.startswith("/")})
 
 
 def dependencies(order: Sequence[str]) -> str:
-    """Return the text of a `modules.dep` in which each module needs all modules before it."""
+    """Return the text of a `modules.dep` file in which each module needs all modules before it."""
     lines = [f"{name}: {' '.join(reversed(order[:n]))}" for n, name in enumerate(order)]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
@@ -101,7 +101,7 @@ def _programs(names: Sequence[str]) -> dict[str, bytes]:
     programs: dict[str, bytes] = {}
     for path in found(names):
         programs[f"bin/{path.name}"] = path.read_bytes()
-        # ldd fails for a script, which needs no shared libraries.
+        # For a script, ldd fails, but a script needs no shared libraries.
         said = command.run(["ldd", str(path)], ok=(0, 1)).stdout
         programs |= {need.lstrip("/"): Path(need).read_bytes() for need in needs(said)}
     return programs

@@ -1,6 +1,7 @@
 """Boot guests, serve their disks, build modules for them and run commands, for `ssdbench lab run`.
 
-The console and the output of each run are kept in a directory; old directories are removed.
+The console messages and the output of each run are stored in a new directory; the oldest
+directories are removed.
 """
 
 import fcntl
@@ -51,17 +52,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """The programs of the host, by name, and the modules for a guest that has all in memory."""
+    """The programs and modules of a guest that has everything in memory and reads no host files."""
 
     programs: tuple[str, ...]
     modules: tuple[Path, ...] = ()
 
 
 class Lab:
-    """A kernel with everything that is needed to boot guests with it."""
+    """A kernel, with the tools and the initramfs that booting a guest needs."""
 
     def __init__(self, archive: Archive, series: str, *, tree: Path | None = None) -> None:
-        self._doubted: Path | None = None  # record to write if KVM does not work
+        self._doubted: Path | None = None  # file for the answer "no", if KVM does not work
         try:
             files.make_directory(archive.root)
         except HostLacks as error:
@@ -70,14 +71,15 @@ class Lab:
                 hint="To use another directory, set SSDBENCH_LAB_CACHE; it needs about 1.4 GB",
             ) from error
         with waiting(archive.root / "lab.lock", lambda: _log.info("waiting for another lab run")):
-            if tree:  # check the user's kernel before anything is downloaded
+            if tree:  # check the user's kernel before a download starts
                 self.kernel = from_tree(tree, archive.root)
                 self.kernel.require(TO_BOOT)
-            self.tools = fetch_tools(archive)  # first, because it is smaller than a kernel
+            self.tools = fetch_tools(archive)  # before the kernel, which is larger
             if not tree:
                 self.kernel = fetch(archive, series)
             unpack_image(self.kernel)
-            # The name has a hash of the content, because two versions may share this cache.
+            # The name has a hash of the content, because two versions of ssdbench may share this
+            # cache.
             made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()
             of = self.kernel.root.name if tree else self.kernel.release
             name = f"initramfs-{of}-{sha256(made_of).hexdigest()[:16]}.gz"
@@ -89,7 +91,7 @@ class Lab:
 
     @contextmanager
     def guest(self, machine: Machine | None = None, *, cwd: Path) -> Iterator[Guest]:
-        """Yield a guest that runs any number of commands; it is shut down at the block's end."""
+        """Yield a guest that runs any number of commands; shut it down at the end of the block."""
         with TemporaryDirectory(prefix="ssdbench-lab-") as directory:
             job = Path(directory)
             made = replace(self._complete(machine, job), bell_socket=job / "bell.sock")
@@ -113,10 +115,10 @@ class Lab:
         in_memory: InMemory | None = None,
         handed_on: bool = False,
     ) -> Answer:
-        """Run one command in a fresh guest and wait for its end; see Guest.run.
+        """Boot a new guest, run one command in it and wait for its end; see Guest.run.
 
-        With `in_memory`, the guest has only those programs and modules and no files of the host,
-        not even `cwd`; two runs that count instructions then agree exactly.
+        With `in_memory`, the guest has only the programs and modules of `in_memory`, and no files
+        of the host, not even `cwd`. So two runs that count instructions give exactly equal counts.
         """
         with TemporaryDirectory(prefix="ssdbench-lab-") as directory:
             job = Path(directory)
@@ -147,10 +149,10 @@ class Lab:
     def kvm_works(self) -> bool:
         """Return whether a guest boots with KVM on this host.
 
-        In nested virtual machines, /dev/kvm may open although no guest boots, so a boot is tried.
-        "yes" is stored until the host reboots, "no" for an hour, because the host may have been
-        slow. "no" is stored only after a guest has booted without KVM, which shows that KVM was
-        the cause.
+        In nested virtual machines, /dev/kvm may exist although no guest boots with KVM, so a boot
+        is tried. The answer "yes" is stored until the host reboots. The answer "no" is stored for
+        one hour, because the boot may have failed only because the host was slow. "no" is stored
+        only after a guest has booted without KVM, which shows that KVM was the cause.
         """
         if not KVM.exists():
             return False
@@ -176,7 +178,8 @@ class Lab:
 
     def _complete(self, machine: Machine | None, job: Path) -> Machine:
         asked = machine or Machine.unbooted()
-        # A reproducible run uses the packed image, so that its counts compare with older runs.
+        # A reproducible run boots the packed image, so that its instruction counts can be compared
+        # with those of older runs.
         packed = asked.reproducible or not self.kernel.unpacked_image.exists()
         return replace(
             asked,
@@ -200,8 +203,8 @@ class Lab:
         *,
         handed_on: bool,
     ) -> Answer:
-        """Run a command in a guest that has all programs in its initramfs and writes to a disk."""
-        # Console and output are in the same places as for other guests.
+        """Run a command in a guest that has all programs in its initramfs; read its output disk."""
+        # Store console and output in the same places as for guests that share the host's files.
         initramfs, disk, shared = job / "initramfs", job / "answer", job / "share" / "job"
         said = shared / "1"
         initramfs.write_bytes(
@@ -240,7 +243,7 @@ def _how(machine: Machine) -> str:
 
 
 def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
-    """Build the bundled modules for a kernel, or return them from the cache if unchanged."""
+    """Build the bundled kernel modules; if the sources are unchanged, take them from the cache."""
     source = source_directory()
     of = kernel.root.name if kernel.tree else kernel.release
     into = cache / f"modules-{of}-{source_digest(source)}"
@@ -251,7 +254,7 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
                 source, into, headers=kernel.headers, block_source=kernel.block_source,
                 root=kernel.build_root, places=[kernel.root],
             )  # fmt: skip
-            # Remove debug symbols: they are 90 % of a module and take seconds to load in a guest.
+            # Remove debug symbols, which are 90 % of a module and take seconds to load in a guest.
             built = [str(path) for path in into.rglob("*.ko")]
             command.run(["strip", "--strip-debug", *built], hint="apt-get install binutils")
             note_sizes(into)
@@ -260,7 +263,7 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
 
 
 def load_script(modules: Sequence[Path]) -> str:
-    """Return shell text that loads modules in the guest; it exits with status 4 on failure."""
+    """Return shell text that loads modules in the guest, or exits with status 4 if it cannot."""
     lines = [f"modprobe {name} || exit 4" for name in NEEDS]
     lines += [
         f"[ -d /sys/module/{path.stem} ] || insmod {shlex.quote(str(path))} || exit 4"
@@ -279,15 +282,15 @@ class GuestRequest:
     cwd: Path
     cpus: int = 2
     memory_mib: int = 2048
-    nodes: int = 1  # NUMA
+    nodes: int = 1  # NUMA nodes
     reproducible: bool = False
     modules: bool = True
     multipath: bool = False
     timeout_s: float = 3600.0
-    devices: tuple[str, ...] = ()  # more arguments of QEMU
-    programs: tuple[str, ...] = ()  # in the guest's memory, instead of the host's files
-    append: str = ""  # words for the kernel's command line
-    kernel_dir: Path | None = None  # directory of a built kernel, instead of the series
+    devices: tuple[str, ...] = ()  # more QEMU arguments
+    programs: tuple[str, ...] = ()  # programs in the guest's memory; host files are then not shared
+    append: str = ""  # more words for the kernel's command line
+    kernel_dir: Path | None = None  # directory of a kernel that the user built, instead of `series`
     handed_on: bool = False  # `watch` reads the output, so the answer does not contain it
 
 
@@ -296,9 +299,9 @@ def run_in_guest(
 ) -> Answer:
     """Boot a guest, run the command, return the answer. Raises GuestTrouble, HostLacks, UsageError.
 
-    `watch` is called about ten times a second with the directory that the guest writes to; it has
-    the output so far in `1/stdout` and `1/stderr`. Mistakes in the request are reported before a
-    kernel is downloaded, which takes minutes.
+    `watch` is called about ten times a second with the directory that the guest writes to. The
+    files `1/stdout` and `1/stderr` in it have the output until then. Mistakes in the request are
+    reported first, before the download of a kernel, which takes minutes.
     """
     for disk in request.disks:
         if disk.sim is not None:
@@ -341,7 +344,7 @@ def _require_mounts() -> None:
 
 @contextmanager
 def kept_guest(request: GuestRequest, cache: Path) -> Iterator[Guest]:
-    """Yield a guest as requested, which runs any number of commands; `argv` is not used."""
+    """Yield the requested guest, which runs any number of commands; `request.argv` is not used."""
     lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
     with (
         serve_disks(request.disks) as disks,
@@ -367,7 +370,7 @@ def _machine(request: GuestRequest, lab: Lab, disks: tuple[Disk, ...]) -> Machin
 
 @contextmanager
 def serve_disks(requests: Sequence[DiskRequest]) -> Iterator[tuple[Disk, ...]]:
-    """Serve the simulated drives of the disks over NBD until the end of the block."""
+    """Serve the simulated drives among the disks over NBD until the `with` block ends."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="ssdbench-disks-")))
         disks = []
@@ -382,7 +385,7 @@ def serve_disks(requests: Sequence[DiskRequest]) -> Iterator[tuple[Disk, ...]]:
 def _serve(stack: ExitStack, folder: Path, sim: str) -> Path:
     folder.mkdir()
     state, socket = folder / "state.ssdb", folder / "nbd.sock"
-    SimDrive.create(parse(sim), state).close(saves=False)  # the server changes it
+    SimDrive.create(parse(sim), state).close(saves=False)  # the server saves the changes
     server = command.spawn(
         nbd_server_argv(state, socket, data=folder / "data"),
         stdout=folder / "stdout",
@@ -402,9 +405,9 @@ KEPT_RUNS = 20
 
 
 class KeptRun:
-    """The directory with the output of a run; it is made when the first output arrives.
+    """The directory for the output of a run; it is created when the first output arrives.
 
-    Disk errors do not end the run; `where` reports them at the end.
+    An error when the output is written does not end the run; `where` reports the error later.
     """
 
     def __init__(self, cache: Path, name: str = "") -> None:
@@ -429,7 +432,7 @@ class KeptRun:
             self._trouble = self._trouble or error.strerror or str(error)
 
     def where(self) -> str:
-        """Return a sentence that says where the output is; empty if there was no output."""
+        """Return a sentence that says where the output is; an empty text if there is no output."""
         if self._trouble:
             return f"the output in {self.path} is incomplete: {self._trouble}"
         what = "the guest's console and the command's output are kept in"
@@ -441,7 +444,8 @@ class KeptRun:
             held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             self._opened.callback(os.close, held)
             fcntl.flock(held, fcntl.LOCK_SH)
-            # Old directories are removed, except of runs in progress, which hold a lock.
+            # Remove old directories, but keep the directories of runs in progress, which are
+            # locked.
             for path in sorted(self.path.parent.iterdir())[:-KEPT_RUNS]:
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 try:

@@ -43,7 +43,8 @@ BOOT_MODULES = (
     "virtio_pci", "fuse", "virtiofs", "overlay", "configfs",
     "nvme", "ahci", "sd_mod", "virtio_blk", "virtio_scsi",
 )  # fmt: skip
-# Modules that a kernel of --kernel-dir needs, with their options: to boot at all, and per disk bus.
+# Modules that a kernel of --kernel-dir must have, with their kernel options: modules to boot at
+# all, and modules for each disk bus.
 TO_BOOT = {
     "virtio_pci": "CONFIG_VIRTIO_PCI",
     "fuse": "CONFIG_FUSE_FS",
@@ -58,16 +59,17 @@ FOR_DISKS = {
     Bus.SCSI: {"virtio_scsi": "CONFIG_SCSI_VIRTIO", **_SD},
 }
 INIT = Path(__file__).with_name("init.sh")
-# Programs of this host and their packages: to download kernels, and to build modules.
+# Programs that the lab needs on this host, with their Debian packages: to download kernels, and to
+# build modules.
 TO_FETCH = {"apt-get": "apt", "dpkg-deb": "dpkg", "depmod": "kmod", "modprobe": "kmod"}
 TO_BUILD = {"make": "make", "gcc": "gcc", "strip": "binutils"}
-LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")  # Debian 12 uses both
-QEMU_FROM = "bpo12"  # from backports: emulation in QEMU 7.2 corrupts 6.12 guests, 10.0 does not
+LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")  # Debian 12 has libraries in both
+QEMU_FROM = "bpo12"  # from backports: QEMU 7.2 corrupts emulated 6.12 guests, QEMU 10.0 does not
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The paths of QEMU, its firmware and libraries, virtiofsd and busybox, extracted."""
+    """The paths of the extracted files: QEMU, its firmware, libraries, virtiofsd and busybox."""
 
     qemu: Path
     firmware: tuple[Path, ...]
@@ -77,11 +79,11 @@ class Tools:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment variable with the path of the extracted libraries."""
+        """Return the environment variable that makes programs find the extracted libraries."""
         return {"LD_LIBRARY_PATH": ":".join(map(str, self.libraries))}
 
     def fault(self) -> str:
-        """Start QEMU once; return why it does not start, or an empty text."""
+        """Start QEMU once; return why it does not start, or an empty text if it starts."""
         try:
             said = command.run([str(self.qemu), "--version"], env=self.environment, ok=range(256))
         except HostLacks as error:
@@ -90,7 +92,7 @@ class Tools:
 
 
 def require_programs(wanted: Mapping[str, str]) -> None:
-    """Raise HostLacks for programs that are not installed; `wanted` gives the package of each."""
+    """Raise HostLacks if programs are not installed; `wanted` maps each program to its package."""
     if lacking := [name for name in wanted if command.which(name) is None]:
         packages = " ".join(dict.fromkeys(wanted[name] for name in lacking))
         raise HostLacks(
@@ -100,7 +102,7 @@ def require_programs(wanted: Mapping[str, str]) -> None:
 
 
 def fetch_tools(archive: Archive) -> Tools:
-    """Return QEMU and the other tools, from the cache or downloaded. Raises HostLacks."""
+    """Return QEMU and the other tools; download them if the cache lacks them. Raises HostLacks."""
     root, server = archive.root / "qemu", archive.root / "virtiofsd"
     tools = tools_of(archive.root)
     if not ((root / "complete").exists() and is_whole(root) and is_whole(server)):
@@ -110,7 +112,8 @@ def fetch_tools(archive: Archive) -> Tools:
         packages = [Package(name, version) for name in names]
         packages += [archive.newest("seabios", of=QEMU_FROM), archive.newest("busybox-static")]
         extract(archive.download_with_needs(packages), root)
-        # QEMU after 7.2 has no virtiofsd written in C; the one of 7.2 also works with newer QEMU.
+        # Debian's QEMU after 7.2 has no virtiofsd written in C; the virtiofsd of QEMU 7.2 also
+        # works with newer QEMU.
         common = archive.newest("qemu-system-common", not_of=QEMU_FROM)
         extract([archive.download(common)], server)
         note_sizes(root)
@@ -125,7 +128,7 @@ def fetch_tools(archive: Archive) -> Tools:
 
 
 def tools_of(cache: Path) -> Tools:
-    """Return the paths of the tools in a cache; they exist once they were downloaded."""
+    """Return the paths that the tools have in a cache, whether they were downloaded or not."""
     root = cache / "qemu"
     return Tools(
         qemu=root / "usr/bin/qemu-system-x86_64",
