@@ -1,7 +1,7 @@
 """Export stored runs to other programs, with one module for each format.
 
 The format of a single run is a module with `export(run) -> bytes` and an entry in EXPORTS. A store
-(`ssdbench.export.store`) has many runs and is queried in SQL (`ssdbench.export.query`).
+(`ssdbench.export.store`) holds many runs, and users query it in SQL (`ssdbench.export.query`).
 """
 
 from dataclasses import dataclass
@@ -19,16 +19,19 @@ if TYPE_CHECKING:  # slow to import
 class Export:
     """A format for a stored run."""
 
-    name: str  # name of the format and of its module
+    name: str  # name of the format; its module has the same name
     is_text: bool = True  # the format can be printed
 
     def content(self, run: "StoredRun") -> bytes:
-        """Return a run in this format. Raises UsageError if the format cannot hold the run."""
+        """Return a run in this format.
+
+        Raises UsageError if the format has no place for this run.
+        """
         made: bytes = import_module(f"{__name__}.{self.name}").export(run)
         return made
 
     def write(self, run: "StoredRun", path: Path) -> None:
-        """Write a run to a file; after an error there is no file. Raises UsageError, HostLacks."""
+        """Write a run to a file, completely or not at all. Raises UsageError, HostLacks."""
         write_atomic(path, self.content(run))
 
 

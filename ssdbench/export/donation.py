@@ -1,7 +1,8 @@
 """Make an anonymous archive of a run, which helps to test the steady-state rules.
 
-The archive has only what is listed here: nothing about the host, and no serial number of the drive.
-At the end the archive is searched for every name of drive and host that the run knows.
+The archive has only the files below: nothing about the host, and no serial number of the drive.
+Before it is returned, its files are searched for every name of the drive and of the host that the
+run has stored.
 
     README.txt     what the archive is
     about.json     model, firmware, size; verdicts, points and codes of findings
@@ -37,7 +38,11 @@ _PAGES = (("drive-before", "before"), ("drive-after", "after"))
 
 
 def donation(run: StoredRun) -> dict[str, bytes]:
-    """Return the files of the archive. Raises UsageError if there is no data or a name is left."""
+    """Return the files of the archive by name.
+
+    Raises UsageError if the drive is simulated, if the run has no data for the archive, or if a
+    file contains a name of the drive or host.
+    """
     result = run.result
     if result.target.simulated:
         raise UsageError(
@@ -106,12 +111,12 @@ def _about(result: RunResult) -> dict[str, Any]:
 
 
 def _codes(findings: Sequence[Any]) -> list[str]:
-    """Return the codes of findings, because their sentences may have the drive's name."""
+    """Return only the codes of findings, because their sentences may contain the drive's name."""
     return sorted({finding.code.value for finding in findings})
 
 
 def _series(run: StoredRun) -> Iterator[tuple[str, tuple[float, bytes]]]:
-    """Yield the warm-ups that write: name, used part of the drive in GiB, bytes per second."""
+    """Yield each warm-up that writes: its file name, the size of its range in GiB, its CSV data."""
     for number, (_, found) in enumerate(run.result.having(WarmUp), start=1):
         work = found.workload
         columns = run.table(found.seconds_csv) if found.seconds_csv else None
@@ -165,7 +170,7 @@ def _pages(run: StoredRun) -> Iterator[tuple[str, bytes]]:
 
 
 def _names(run: StoredRun) -> set[str]:
-    """Return every name by which the drive or host could be identified."""
+    """Return every stored name by which somebody could identify the drive or the host."""
     target, host = run.result.target, run.result.host
     said = {target.serial, target.id, target.node, target.name, target.via}
     said |= {target.id.rpartition(".")[2], *target.id.split("_")}
@@ -176,7 +181,7 @@ def _names(run: StoredRun) -> set[str]:
 
 
 def _require_anonymous(files: Mapping[str, bytes], names: set[str]) -> None:
-    """Raise UsageError if a file of the archive has a name of the drive or host."""
+    """Raise UsageError if a file of the archive contains a name of the drive or host."""
     for name in sorted(names):
         raw = name.encode()
         swapped = b"".join(raw[i + 1 : i + 2] + raw[i : i + 1] for i in range(0, len(raw), 2))
@@ -185,7 +190,7 @@ def _require_anonymous(files: Mapping[str, bytes], names: set[str]) -> None:
             forms.append(bytes.fromhex(name))
         for file, data in files.items():
             if file.startswith(("series/", "repeats/")):
-                continue  # only numbers, which can match a serial number by chance
+                continue  # their numbers can equal a serial number by chance
             if any(form in data for form in forms):
                 raise UsageError(
                     f"nothing was written: {file} would have {name!r}, a name of the drive or host",
@@ -204,7 +209,7 @@ def _label(found: WarmUp) -> str:
 
 
 def _nameless(workload: Workload) -> Workload:
-    """Return a workload without the user's names of the job file and its jobs."""
+    """Return a workload without its names from the user's job file; jobs are numbered instead."""
     streams = tuple(
         stream.model_copy(update={"name": f"job {number}"})
         for number, stream in enumerate(workload.streams, 1)

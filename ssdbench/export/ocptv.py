@@ -18,7 +18,7 @@ from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import reasons
 from ssdbench.units import parse_moment
 
-DRIVE = "drive"  # ID of the only piece of hardware
+DRIVE = "drive"  # ID of the drive, the only hardware in the output
 SCHEMA_VERSION = {"major": 2, "minor": 0}
 _TYPES: dict[Verdict, str] = {
     "VALIDATED": "PASS",
@@ -32,12 +32,12 @@ Artifact = dict[str, Any]
 
 
 def export(run: StoredRun) -> bytes:
-    """Return the run as lines of JSON."""
+    """Return the run as lines of OCP JSON."""
     result = run.result
     newest = datetime.min.replace(tzinfo=UTC)
     lines = []
     for number, (at, artifact) in enumerate(_artifacts(result)):
-        newest = max(newest, at)  # keeps the order even if the clock was set back
+        newest = max(newest, at)  # time stamps never go back, even if the clock did
         line = {**artifact, "sequenceNumber": number, "timestamp": newest.isoformat()}
         lines.append(json.dumps(line, allow_nan=False, ensure_ascii=False))
     return ("\n".join(lines) + "\n").encode()

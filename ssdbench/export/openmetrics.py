@@ -1,8 +1,9 @@
 """Export a run or a fleet as OpenMetrics, for the textfile collector of Prometheus' node exporter.
 
-All metrics are gauges except latency, which is a summary, so that the older text format can be read
-too. A suppressed number is left out; it does not mean zero. The start of a run is among its labels,
-so that two runs of one drive never have the same labels.
+Latency is a summary and all other metrics are gauges, so that readers of the older Prometheus text
+format can read the file, too. A number that the run suppresses has no sample, because a sample of 0
+would be wrong. The start time of a run is one of its labels, so that two runs of one drive never
+have the same labels.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,11 +33,11 @@ class Family:
     _samples: list[tuple[str, Labels, float]] = field(default_factory=list)
 
     def add(self, labels: Labels, value: float, suffix: str = "") -> None:
-        """Add a sample; a summary has the suffixes _sum and _count beside its percentiles."""
+        """Add a sample; `suffix` is _sum or _count for those two samples of a summary."""
         self._samples.append((suffix, labels, value))
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of this metric; nothing if it has no samples."""
+        """Yield the text lines of this metric; no lines if it has no samples."""
         if not self._samples:
             return
         yield f"# TYPE {self.name} {self.kind}"
@@ -51,14 +52,14 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class FleetDrive:
-    """A drive of a fleet; no other drive has the same labels."""
+    """A drive of a fleet, with labels that no other drive has."""
 
     labels: Labels
     stage: str
     values: Mapping[str, float | None]  # by name in FLEET_METRICS; None: unknown
 
 
-# By name: the rest of the metric's name, its help text and its unit.
+# By the name of the value: the end of the metric's name, its help text and its unit.
 RUN_METRICS = {
     "fraction": ("progress_ratio", "Part of the current stage that is done", "ratio"),
     "left_s": ("stage_left_seconds", "Time left in the current stage", "seconds"),
@@ -73,12 +74,12 @@ FLEET_METRICS = {
 
 
 def export(run: StoredRun, progress: Progress | None = None) -> bytes:
-    """Return the run as the text of a metrics file; `progress` is given for a run in progress."""
+    """Return the metrics file of a run; give `progress` only while the run is in progress."""
     return _text(_families(run.result, progress))
 
 
 def export_fleet(drives: Sequence[FleetDrive], stages: Sequence[str]) -> bytes:
-    """Return the drives of a fleet as the text of a metrics file; `stages` are all stages."""
+    """Return the metrics file of a fleet; `stages` lists all stages that a drive can be in."""
     stage = Family("ssdbench_fleet_drive_stage", "1 for the stage that the drive is in, else 0")
     for one in drives:
         for name in stages:
@@ -182,7 +183,7 @@ def _of_points(points: Iterable[tuple[dict[str, str], PointResult]]) -> Iterator
 
 
 def _add_latency(latency: Family, labels: Labels, point: PointResult) -> None:
-    """Add a summary for each direction; its sum is NaN where the mean is not known."""
+    """Add latency summaries of reads and writes; a sum is NaN where the mean is unknown."""
     shares = [(percentile(one.metric), one) for one in point.estimates]
     for direction in dict.fromkeys(one.direction for share, one in shares if share is not None):
         where = {**labels, "direction": direction}

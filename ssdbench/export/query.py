@@ -20,10 +20,12 @@ from ssdbench.export.store import (
 from ssdbench.report.database import connection, fetch_all, interruptible, pattern, quoted
 from ssdbench.units import counted, format_size
 
-# A query uses at most 900 MB: this much private memory, and about 70 MB of shared pages.
+# A query uses at most about 900 MB: private memory, for which this is the limit, and about 70 MB of
+# shared pages.
 MOST_MEMORY_BYTES = 750 << 20
 MEMORY = "500MB"  # limit for DuckDB, which uses more than it counts
-# Size of an answer in memory; its table or JSON needs several times as much.
+# Limit for the rows of an answer in memory; printing them as a table or JSON needs several times as
+# much.
 MOST_ANSWER_BYTES = 24 << 20
 ROWS_AT_ONCE = 1000
 REFERENCE_BYTES = 8
@@ -32,7 +34,7 @@ TOO_LARGE = "Ask for less: fewer columns, LIMIT, or an aggregate such as count(*
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows of a query, the method that made them, and notes."""
+    """The rows that a query returned, the version of the method of these rows, and notes."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -44,7 +46,8 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
     """Answer one SELECT over the views drives, points, repeats and findings.
 
     The views have the rows of one version of the method. `method` selects this version; the default
-    is the newest. Every file is compared with its hash first. Raises UsageError, HostLacks.
+    is the newest. Before the query, the SHA-256 of every file is compared with the stored one.
+    Raises UsageError, HostLacks.
     """
     parts = store.parts()
     for part in parts:
@@ -55,7 +58,7 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
         raise UsageError(f"the store has no run of method {method} (it has: {told})")
     chosen = method if method is not None else (methods[-1] if methods else None)
     opened = connection(memory_limit=MEMORY, threads=threads)
-    from duckdb import Error, OutOfMemoryException  # installed, as `connection` succeeded
+    from duckdb import Error, OutOfMemoryException  # installed: `connection` imported it
 
     try:
         with opened as database:
@@ -76,7 +79,7 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
 def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str]:
     """Return a sentence for each problem of a store; empty if the store has no problem.
 
-    `signer` returns who signed a file, or raises UsageError.
+    `signer` checks the signature of a file: it returns who signed, or raises UsageError.
     """
     wrong = [f"{path} is incomplete and is ignored" for path in store.drafts()]
     seen: dict[str, str] = {}
@@ -98,7 +101,7 @@ def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str
 
 
 def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
-    """Return a sentence for each row of an unknown run, and for each run without a row."""
+    """Return a sentence for each row whose run is not in `runs`, and for each run without a row."""
     known = {(origin.run_id, origin.result_sha256) for origin in runs}
     wrong = []
     with connection(threads=1) as database:
@@ -117,7 +120,7 @@ def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
 
 
 def _require_a_question(sql: str) -> None:
-    """Raise UsageError unless the query is exactly one SELECT."""
+    """Raise UsageError unless `sql` is exactly one SELECT statement."""
     import duckdb
 
     found = duckdb.extract_statements(sql)
@@ -143,13 +146,13 @@ def _answered(database: Any, sql: str) -> tuple[tuple[str, ...], tuple[tuple[Any
 
 
 def _bytes_of(cell: object) -> int:
-    """Return the memory of a cell in bytes; for a nested cell, the memory of its text."""
+    """Return the memory that a cell uses, in bytes; a nested cell counts as its text."""
     nested = isinstance(cell, list | tuple | dict)
     return getsizeof(str(cell) if nested else cell) + REFERENCE_BYTES
 
 
 def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:
-    """Create the views; a column that older parts lack is empty."""
+    """Create the views with the rows of one method; older parts get NULL for columns they lack."""
     for name, types in TABLES.items():
         columns = ", ".join(f'"{column}" {SQL_TYPES[kind]}' for column, kind in types.items())
         database.execute(f"CREATE TABLE _no_{name} ({columns})")
@@ -162,7 +165,7 @@ def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:
 
 
 def _lock(database: Any, parts: Sequence[Part]) -> None:
-    """Let the database open only the files of the tables; this cannot be undone."""
+    """Let the database open only the store's tables from now on; SQL cannot undo this."""
     files = [path for name in TABLES for path in _files(parts, name)]
     allowed = [*map(quoted, files), *map(pattern, files)]  # as opened, and as searched for
     database.execute(f"SET allowed_paths = [{', '.join(allowed)}]")

@@ -8,13 +8,14 @@
 
 `store add` writes the files of a part into a directory whose name begins with a dot, and renames
 the directory at the end. So each directory under its final name is complete. A complete part is
-never changed. `compact` replaces several parts by one new part, which lists the old parts until
-they are removed.
+never changed. `compact` joins several parts into one new part. The new part lists the parts that it
+replaces, so that they are ignored until they are removed.
 
-Each file has the columns of all tables, and `table_name`, so that other programs can read the whole
-directory as one table; they skip a file whose name begins with an underscore, which no file had in
-format 1. The directories of format 1 were called model=PM9A3 and month=2026-11. Other programs made
-columns from these names. Their column `model` then had another value than `model` in the files.
+Each Parquet file has the columns of all tables, and a column `table_name`. So other programs can
+read the whole directory as one table. These programs skip a file whose name begins with an
+underscore; in format 1, the JSON files had no underscore. The directories of format 1 were called
+model=PM9A3 and month=2026-11. Other programs made columns from these names, so their column `model`
+could differ from the column `model` in the files.
 """
 
 import json
@@ -54,7 +55,7 @@ FORM = 2
 PART_FORM = 1
 STORE, PART, RUNS = "_store.json", "_part.json", "_runs.json"
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.draft")
-# The names that `Store.write` gives, or gave in format 1.
+# Names that `Store.write` gives to directories, now or in format 1.
 _MODEL = re.compile(r"(?:model=|[A-Za-z0-9-])[A-Za-z0-9._-]*")
 _MONTH = re.compile(r"(?:month=)?[0-9]{4}-[0-9]{2}")
 _PART = re.compile(rf"[0-9a-f]{{16}}|{_DRAFT.pattern}")
@@ -63,7 +64,7 @@ MOST_PARTS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A run in a part, with the hashes of its files and the name of its signer."""
+    """The entry of a run in its part: the hashes of its files, its method and who signed it."""
 
     run_id: str
     result_sha256: str
@@ -74,33 +75,33 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part, as part.json describes it."""
+    """One part of a store, as its file _part.json describes it."""
 
     path: Path
     model: str
     month: str
-    methods: dict[int, int]  # number of runs of each method
-    files: dict[str, str]  # names and their SHA-256
+    methods: dict[int, int]  # number of runs by version of the method
+    files: dict[str, str]  # SHA-256 of each file, by name
     replaces: tuple[str, ...]
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Return the names of the files with tables."""
+        """Return the names of the part's Parquet files, one for each table."""
         return tuple(name for name in self.files if name.endswith(".parquet"))
 
     @property
     def about(self) -> Path:
-        """Return the file that describes the part, and that a signature signs."""
+        """Return the path of the file that describes the part; signatures sign this file."""
         return _kept(self.path, PART)
 
     @property
     def count(self) -> int:
-        """Return the number of runs."""
+        """Return the number of runs in this part."""
         return sum(self.methods.values())
 
     def runs(self) -> tuple[Origin, ...]:
         """Read the list of runs of this part. Raises UsageError if the file is damaged."""
-        # Only this one has a known hash; another that was put beside it is not read.
+        # Read only the file whose hash is known, not another one that was put beside it.
         path = self.path / next(name for name in self.files if name.endswith(".json"))
         try:
             return tuple(
@@ -115,7 +116,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A store in a directory."""
+    """A store of runs, which is a directory."""
 
     directory: Path
 
@@ -141,7 +142,7 @@ class Store:
 
     @classmethod
     def made(cls, directory: Path) -> "Store":
-        """Open a store, or create it in an empty directory. Raises UsageError, HostLacks."""
+        """Open a store, or create one if the directory is empty. Raises UsageError, HostLacks."""
         if not _kept(directory, STORE).exists():
             if directory.exists() and any(directory.iterdir()):
                 raise UsageError(
@@ -158,7 +159,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the write lock, and remove incomplete and replaced parts."""
+        """Hold the store's write lock; first remove incomplete parts and replaced parts."""
         with waiting(self.directory / ".lock"):
             self._write_form()
             self._remove_drafts()
@@ -178,11 +179,14 @@ class Store:
             shutil.rmtree(path)
 
     def drafts(self) -> list[Path]:
-        """Return the incomplete parts; queries ignore them."""
+        """Return the directories of incomplete parts, which queries ignore."""
         return [path for path in self._directories() if _DRAFT.fullmatch(path.name)]
 
     def parts(self) -> list[Part]:
-        """Return all complete parts. Raises UsageError if a part is damaged."""
+        """Return all complete parts that are not replaced.
+
+        Raises UsageError if a part is damaged.
+        """
         known = list(self._all())
         replaced = {name for part in known for name in part.replaces}
         return [part for part in known if part.path.name not in replaced]
@@ -195,7 +199,7 @@ class Store:
                 yield _read(path)
 
     def _directories(self) -> Iterator[Path]:
-        """Yield the directories of parts. Raises UsageError for any other directory."""
+        """Yield the directories of parts. Raises UsageError for a directory with another name."""
         for model in _inside(self.directory, _MODEL):
             for month in _inside(model, _MONTH):
                 yield from _inside(month, _PART)
@@ -209,13 +213,13 @@ class Store:
         *,
         replaces: Sequence[str] = (),
     ) -> Part:
-        """Add a part; `tables` writes the tables of the part into a directory.
+        """Add a part and return it; `tables` writes its Parquet files into the given directory.
 
         Raises HostLacks, UsageError.
         """
         slug = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("._") or "unknown"
         partition = self.directory / slug[:80] / month
-        list(self._directories())  # raises if a directory was replaced by a link
+        list(self._directories())  # raises UsageError if a directory became a link
         if not _MONTH.fullmatch(partition.name):
             raise UsageError(f"{month!r} is not a month: the time of a run is damaged")
         make_directory(partition)
@@ -243,7 +247,7 @@ class Store:
 
 
 def require_whole(part: Part) -> None:
-    """Raise UsageError if a file of a part was changed or is missing."""
+    """Raise UsageError if a file of a part is missing or its SHA-256 has changed."""
     for name, known in part.files.items():
         path = part.path / name
         try:
@@ -255,7 +259,7 @@ def require_whole(part: Part) -> None:
 
 
 def _kept(directory: Path, name: str) -> Path:
-    """Return the path of a JSON file of a store, which may have its name of format 1."""
+    """Return the path of a JSON file of a store; a file with the name of format 1 comes first."""
     old = directory / name.removeprefix("_")
     return old if old.exists() else directory / name
 
@@ -331,7 +335,7 @@ NAMESPACE = "ssdbench"
 
 
 def sign(path: Path, key: Path) -> None:
-    """Sign a file with an SSH key. Raises UsageError, HostLacks."""
+    """Sign a file with an SSH key, into a file *.sig beside it. Raises UsageError, HostLacks."""
     path.with_name(f"{path.name}.sig").unlink(missing_ok=True)
     try:
         command.run(["ssh-keygen", "-Y", "sign", "-n", NAMESPACE, "-f", str(key), "--", str(path)])
@@ -371,7 +375,7 @@ def signer(path: Path, signers: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A run that is to be added to a store, with the hashes of its files."""
+    """A run that will be added to a store, with the hashes of its result and manifest."""
 
     run: StoredRun
     result_sha256: str
@@ -380,18 +384,18 @@ class Added:
 
     @property
     def model(self) -> str:
-        """Return the model of the drive."""
+        """Return the model of the drive; if it is unknown, the simulated model or kind of drive."""
         target = self.run.result.target
         return target.model or target.sim_model or target.kind.value
 
     @property
     def month(self) -> str:
-        """Return the month of the measurement: 2026-11."""
+        """Return the month in which the run began, such as 2026-11."""
         return self.run.result.started_at[:7]
 
     @property
     def origin(self) -> Origin:
-        """Return the run's entry in its part."""
+        """Return the entry that the part will have for this run."""
         result = self.run.result
         hashes = self.result_sha256, self.manifest_sha256
         return Origin(result.run_id, *hashes, result.method, self.signed_by)
@@ -427,7 +431,7 @@ _DRIVE: Columns = _ORIGIN | {
     "endurance_tb": ("Float64", lambda one: one.run.result.endurance_tb),
     "signed_by": ("str", lambda one: one.signed_by or None),
 }
-# The columns of findings that are not their origin, each with a value of the same name.
+# The columns of a finding, besides the columns of its run.
 _FINDING_TYPES = {
     "code": "str", "severity": "str", "message": "str", "advice": "str", "stage": "str",
     "point": "str", "repeat_number": "Int64",
@@ -444,7 +448,7 @@ _ALL_TYPES = {column: kind for types in TABLES.values() for column, kind in type
 
 
 def added(run: StoredRun, *, signed_by: str = "") -> Added:
-    """Return a run with the hashes of its files. Raises UsageError if a file is missing."""
+    """Return a run with the hashes of its files. Raises UsageError if a file cannot be read."""
     try:
         files = [read_regular(run.directory / name) for name in (RESULT, MANIFEST)]
     except OSError as error:
@@ -457,7 +461,7 @@ def added(run: StoredRun, *, signed_by: str = "") -> Added:
 
 
 def rows_of(one: Added) -> dict[str, list[Row]]:
-    """Return the rows of a run in each table of the store."""
+    """Return the rows of one run for each table of the store, by name of the table."""
     result = one.run.result
     origin = _row(_ORIGIN, one)
     repeats = [row for row in results_table(result).rows if row.get("repeat_number") is not None]
@@ -474,7 +478,7 @@ def _row(columns: Columns, one: Added) -> Row:
 
 
 def _findings(result: RunResult) -> Iterator[Row]:
-    """Yield a row for each finding of the run, its stages, points and repeats."""
+    """Yield a row for each finding of the run and of its stages, points and repeats."""
     found = [
         *((finding, finding.stage) for finding in result.findings),
         *((finding, stage.name) for stage in result.stages for finding in stage.findings),
@@ -497,7 +501,7 @@ SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE", "boolean"
 
 
 class AddedTo(NamedTuple):
-    """The outcome of adding runs."""
+    """The names of the runs that were added, and of those that the store already had."""
 
     added: tuple[str, ...]
     there: tuple[str, ...]  # the store already had these runs, with the same result
@@ -506,8 +510,8 @@ class AddedTo(NamedTuple):
 def add(store: Store, runs: Sequence[Added]) -> AddedTo:
     """Add runs to a store, in one new part for each model and month.
 
-    Raises UsageError if the store has a run of the same name with another result, and the errors
-    of `Store.write`.
+    Raises UsageError if the store has a run of the same name with another result. Also raises the
+    errors of `Store.write`.
     """
     given: dict[str, Added] = {}
     for one in runs:
@@ -534,9 +538,9 @@ def add(store: Store, runs: Sequence[Added]) -> AddedTo:
 
 
 def compact(store: Store) -> int:
-    """Join the parts of each model and month, and write those of format 1 again.
+    """Join the parts of each model and month into one part, and convert parts of format 1.
 
-    Returns how many parts were removed.
+    Returns by how many the number of parts became smaller.
     """
     gone = 0
     with store.writing():
@@ -572,7 +576,7 @@ def _tables(runs: Sequence[Added], path: Path) -> None:
 
 @contextmanager
 def readable(*parts: Part) -> Iterator[None]:
-    """Raise UsageError if a table cannot be read although its hash is right."""
+    """Raise UsageError if the block cannot read a table, although the table's hash is right."""
     from duckdb import Error
 
     try:
@@ -594,7 +598,7 @@ def _joined(parts: Sequence[Part], path: Path) -> None:
 
 
 def selected(database: Any, name: str, files: Sequence[str]) -> str:
-    """Return a SELECT of a table from files; columns that the files lack are empty."""
+    """Return a SELECT of the table `name` from files; columns that the files lack are NULL."""
     listed = ", ".join(map(pattern, files))
     reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     there = {row[0] for row in fetch_all(database, f"DESCRIBE SELECT * FROM {reader}")}
@@ -602,7 +606,7 @@ def selected(database: Any, name: str, files: Sequence[str]) -> str:
 
 
 def _shown(types: Mapping[str, str], there: Container[str]) -> str:
-    """Return the list of columns for a SELECT; a column that is not there is empty."""
+    """Return the list of columns for a SELECT; a column that is not in `there` is NULL."""
     return ", ".join(
         f'"{column}"' if column in there else f'CAST(NULL AS {SQL_TYPES[kind]}) AS "{column}"'
         for column, kind in types.items()
@@ -610,7 +614,7 @@ def _shown(types: Mapping[str, str], there: Container[str]) -> str:
 
 
 def _copy(database: Any, name: str, rows: str, path: Path) -> None:
-    """Write rows of the table `name`, which `rows` has, to its file in a directory."""
+    """Write the rows of the table `name` from the SQL source `rows` to its Parquet file."""
     shown = f"'{name}' AS table_name, {_shown(_ALL_TYPES, TABLES[name])}"
     into = quoted(str(path / f"{name}.parquet"))
     order = f"COPY (SELECT {shown} FROM {rows}) TO {into} (FORMAT parquet, COMPRESSION zstd)"

@@ -1,1 +1,1 @@
-"""Run the simulated drive in user space, and read its model files."""
+"""Run a simulated drive in user space, and read the model files that describe drives."""

@@ -1,9 +1,9 @@
-"""Simulate how much a drive writes for a write pattern, fill by fill, on a small copy of the drive.
+"""Simulate the write amplification of a write pattern, fill by fill, on a small copy of a drive.
 
-Write amplification depends on shares only: the spare as a share of the range that is written, the
-share of writes that each part of the range gets, and a superblock as a share of the range. So a
-copy with some hundred thousand mapped units behaves like a drive of terabytes, and the core writes
-it several times in a fraction of a second.
+Write amplification depends only on ratios: the spare area to the written range, the writes to each
+part of the range to all writes, and the superblock to the range. So a copy with some hundred
+thousand mapped units behaves like a drive of terabytes, and the core fills it several times in a
+fraction of a second.
 
 A pattern has the words of fio's `random_distribution`, and one of our own:
 
@@ -31,18 +31,18 @@ from ssdbench.units import KIB, parse_size
 Floats = npt.NDArray[np.float64]
 Blocks = npt.NDArray[np.uint32]
 
-UNITS = 65536  # mapped units of the copy
-SUPERBLOCK_UNITS = 128  # where its size does not matter; few units would sort hot from cold data
+UNITS = 65536  # mapped units of the small copy
+SUPERBLOCK_UNITS = 128  # if the size has no effect; fewer units would separate hot from cold data
 UNIT_BYTES = 4096
-STEPS = 4  # values per fill
-RESERVED = 3  # superblocks that are never spare, with gc_low=2
+STEPS = 4  # write amplification values per fill
+RESERVED = 3  # superblocks that can never be spare, with gc_low=2
 SEED = 1
 MOST_DRAWS = 64
 _EULER = 0.5772156649
 
 
 class Before(StrEnum):
-    """The writes before the workload began, after a sanitize."""
+    """The writes between a sanitize of the drive and the start of the workload."""
 
     SEQUENTIAL = "sequential"
     SHUFFLED = "shuffled"
@@ -57,10 +57,10 @@ class Writes:
     span_bytes: int
     block_bytes: int = 4 * KIB
     before: Before = Before.SEQUENTIAL
-    iodepth: int = 128  # more than one: copying and the host's writes overlap
+    iodepth: int = 128  # with more than 1, copying overlaps with host writes
 
     def __post_init__(self) -> None:
-        """Check all values. Raises UsageError."""
+        """Check the values of all fields. Raises UsageError."""
         parsed(self.pattern)
         least = max(self.block_bytes, UNIT_BYTES)
         if self.block_bytes < 1 or self.iodepth < 1 or self.span_bytes < least:
@@ -70,27 +70,27 @@ class Writes:
 
     @property
     def kind(self) -> str:
-        """Return the first word of the pattern."""
+        """Return the kind of the pattern, which is its first word, such as `zipf`."""
         return self.pattern.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How garbage collection chooses a superblock: the core's gc_policy and gc_d."""
+    """How garbage collection chooses the next superblock: gc_policy and gc_d of the core."""
 
     name: str
     choices: int = 10
 
     def __str__(self) -> str:
-        """Return the words of a report: `greedy`, `dchoice of 10`."""
+        """Return the policy as reports show it, such as `greedy` or `dchoice of 10`."""
         return f"{self.name} of {self.choices}" if self.name == "dchoice" else self.name
 
 
 def parsed(pattern: str) -> tuple[str, tuple[float, ...]]:
     """Return the kind of a pattern and its numbers. Raises UsageError.
 
-    Numbers of `zoned` are share of writes and share of range, in turn; of `rewrite` zone bytes and
-    how many zones at once.
+    The numbers of `zoned` are pairs: a share of the writes and a share of the range. The numbers of
+    `rewrite` are the size of a zone in bytes, and how many zones are written at once.
     """
     kind, _, said = pattern.partition(":")
     try:
@@ -107,7 +107,7 @@ def parsed(pattern: str) -> tuple[str, tuple[float, ...]]:
 
 
 def _numbers(kind: str, said: str) -> tuple[float, ...] | None:
-    """Return the numbers of a pattern; None if they are not possible. Raises ValueError."""
+    """Return the numbers of a pattern; None if a number is out of range. Raises ValueError."""
     if kind == "random":
         return None if said else ()
     if kind == "zoned":
@@ -130,8 +130,9 @@ def amplification(
 ) -> Floats | None:
     """Return the write amplification of each quarter of each fill.
 
-    `alpha` is the physical size, without what is never spare, divided by the range that is written.
-    `superblock_bytes` matters only where zones are rewritten. None if such a drive has no spare.
+    `alpha` is the physical size, without superblocks that are never spare, divided by the size of
+    the written range. `superblock_bytes` has an effect only when zones are rewritten. The result is
+    None if such a drive has no spare area.
     """
     kind, numbers = parsed(writes.pattern)
     pages = writes.span_bytes // UNIT_BYTES if kind.startswith("zipf") and numbers[0] >= 1 else 0
@@ -167,7 +168,7 @@ def _simulated(
             order = order.reshape(-1, 128)[rng.permutation(UNITS // 128)].ravel()
         _write(drive, order)
     kind, numbers = parsed(pattern)
-    discards: dict[int, int] = {}  # before which write, which zone
+    discards: dict[int, int] = {}  # zone to discard, by number of the write that follows
     if kind == "rewrite":
         blocks, discards = _rewritten(zone_units, draws, int(numbers[1]), fills * UNITS, rng)
     else:
@@ -231,7 +232,10 @@ def _blocks(pattern: str, count: int, pages: int, rng: np.random.Generator) -> B
 
 
 def _zipf(exponent: float, pages: int, u: Floats) -> Floats:
-    """Return ranks as shares of all pages, from uniform numbers: the inverse of the sum."""
+    """Return random page ranks, as shares of all pages, from uniform numbers `u`.
+
+    The ranks follow Zipf's law: the function inverts the cumulated distribution.
+    """
     if exponent < 1:
         return np.asarray(u ** (1 / (1 - exponent)))
     if exponent == 1:
@@ -243,17 +247,18 @@ def _zipf(exponent: float, pages: int, u: Floats) -> Floats:
 def _rewritten(
     zone: int, draws: int, together: int, count: int, rng: np.random.Generator
 ) -> tuple[Blocks, dict[int, int]]:
-    """Return the blocks of `together` zones that are written at once, and where each one begins.
+    """Return the blocks of `together` zones that are written at once, and where each zone begins.
 
-    The next zone is drawn for each block of the host, of which `draws` make a unit: so zones that
-    began together end almost together, as on the real drive.
+    For each block that the host writes, one of the open zones is chosen at random; `draws` blocks
+    make one mapped unit. So zones that began at the same time become full at almost the same time,
+    as on a real drive.
     """
     zones = UNITS // zone
     if together >= zones:
         raise UsageError(f"{together} zones at once do not fit: the range has {zones}")
     slot = rng.integers(0, together, (count + together) * draws, dtype=np.uint16)
     written = [np.flatnonzero(slot == one)[draws - 1 :: draws] for one in range(together)]
-    turns = [  # when the units of one zone are written
+    turns = [  # write numbers of the units of one zone
         (int(at[start]), one, at[start : start + zone])
         for one, at in enumerate(written)
         for start in range(0, len(at), zone)

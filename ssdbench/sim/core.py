@@ -1,7 +1,7 @@
 """Run a simulated drive in memory: single requests, or a whole stream of requests in C.
 
-The loop over requests is in C (`ssdb_run`), because a call per request from Python would take ten
-times as long as the simulation itself.
+The loop over the requests of a job is in C (`ssdb_run`). If Python called the core for each
+request, the calls would take ten times as long as the simulation.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ IO = np.dtype(
 
 
 class Order(IntEnum):
-    """The order of offsets; enum ssdb_pattern in C."""
+    """The order of the offsets of a job's requests; the same as enum ssdb_pattern in C."""
 
     RANDOM = 0
     SEQUENTIAL = 1
@@ -52,8 +52,8 @@ class Job:
     offset_bytes: int = 0
     span_bytes: int = 0  # 0 means up to the end of the drive
     stride_bytes: int = 0
-    position: int = 0  # where a stream that is not random continues: RunResult.position
-    blocks: npt.NDArray[np.uint32] | None = None  # listed: numbers of blocks, over and over
+    position: int = 0  # position to continue a sequential stream: RunResult.position
+    blocks: npt.NDArray[np.uint32] | None = None  # for LISTED: block numbers, repeated
     fua: bool = False
     rate_iops: int = 0  # 0 means as fast as possible
     idle_s: float = 0.0  # idle time before the first request
@@ -65,7 +65,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunResult:
-    """The measurements of a job; pairs are (reads, writes)."""
+    """The measurements of a job; a pair is the value of reads and the value of writes."""
 
     ios: tuple[int, int]
     bytes: tuple[int, int]
@@ -74,24 +74,24 @@ class RunResult:
     max_ns: tuple[int, int]
     histograms: tuple[Histogram, Histogram]
     seconds: npt.NDArray[np.void]  # type SECOND: the requests completed in each second
-    per_io: npt.NDArray[np.void]  # type IO: the first requests, in the order of submission
+    per_io: npt.NDArray[np.void]  # type IO: the first requests, in order of submission
     errors: int
-    first_error: int  # CoreError
+    first_error: int  # a value of CoreError
     first_error_offset: int
     position: int
 
     @property
     def iops(self) -> float:
-        """Return the I/Os per second, reads and writes together."""
+        """Return the number of I/Os per second, the sum of reads and writes."""
         return sum(self.ios) / self.duration_s if self.duration_s else 0.0
 
     @property
     def bytes_per_s(self) -> float:
-        """Return the throughput, reads and writes together."""
+        """Return the bytes per second, the sum of reads and writes."""
         return sum(self.bytes) / self.duration_s if self.duration_s else 0.0
 
 
-# Fields of a job with the same name and unit in C.
+# Fields of a job that have the same name and unit in C.
 _AS_IN_C = (
     *("block_bytes", "offset_bytes", "span_bytes", "stride_bytes"),
     *("position", "seed", "stop_ios", "stop_bytes"),
@@ -228,7 +228,7 @@ def _latencies(result: _Result, bins: npt.NDArray[np.uint64], side: int) -> Hist
 
 
 class Op(IntEnum):
-    """The operation of a request; enum ssdb_op in C."""
+    """The operation of a request; the same as enum ssdb_op in C."""
 
     READ = 0
     WRITE = 1
@@ -238,7 +238,7 @@ class Op(IntEnum):
 
 
 class Why(IntFlag):
-    """Why a request took its time: the truth for tests only, never for a rule (enum ssdb_why)."""
+    """The reason why a request took its time (enum ssdb_why); only tests may use it, no rule."""
 
     BUFFER_HIT = 1 << 0
     UNMAPPED = 1 << 1
@@ -273,7 +273,7 @@ class _Done(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The drive's answer to one request: its status and its time."""
+    """The drive's answer to one request: its status and its completion time."""
 
     done_ns: int  # on the device's clock
     why: Why
@@ -281,7 +281,7 @@ class Done:
 
 
 class Drive:
-    """A simulated drive whose whole state is in a piece of memory."""
+    """A simulated drive whose whole state is in one block of memory."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._core = library()
@@ -291,30 +291,33 @@ class Drive:
 
     @classmethod
     def in_memory(cls, params: Params) -> Self:
-        """Make a new drive that ends with the process. Raises UsageError for bad parameters."""
+        """Make a new drive whose state is lost when the process ends.
+
+        Raises UsageError for bad parameters.
+        """
         params.check()
         drive = cls(mmap.mmap(-1, params.state_bytes()))
         drive.initialise(params)
         return drive
 
     def copied(self) -> Self:
-        """Return an independent copy of the drive in memory."""
+        """Return an independent copy of this drive, with its state in new memory."""
         copy = type(self)(mmap.mmap(-1, self._bytes))
         ctypes.memmove(copy.address, self.address, self._bytes)
         return copy
 
     def initialise(self, params: Params) -> None:
-        """Write the state of a new drive into the memory."""
+        """Write the state of a new drive with these parameters into the memory of this object."""
         error = CoreError(self._core.ssdb_init(self.address, self._bytes, params.address))
         if error:
             raise DeviceError(f"the simulated drive cannot be created: {error.sentence()}")
 
     def attach(self) -> CoreError:
-        """Begin to use the drive in the memory; return OK or why it cannot be used."""
+        """Check the state in the memory and begin to use it; return OK, or why it is unusable."""
         return CoreError(self._core.ssdb_attach(self.address, self._bytes))
 
     def repair(self) -> CoreError:
-        """Repair a state whose program died inside a request; TORN if there is other damage."""
+        """Repair a state whose program died inside a request; return TORN for other damage."""
         return CoreError(self._core.ssdb_repair(self.address, self._bytes))
 
     def broken_invariant(self) -> int:
@@ -322,7 +325,7 @@ class Drive:
         return int(self._core.ssdb_check(self.address))
 
     def release(self) -> None:
-        """Release the memory so that it can be closed; the drive cannot be used afterwards."""
+        """Detach the drive from its memory, which can then be closed; do not use it afterwards."""
         self.address = 0
         del self._held
 
@@ -338,7 +341,7 @@ class Drive:
 
     @property
     def now_ns(self) -> int:
-        """Return the time of the drive's clock at the last request."""
+        """Return the time that the drive's clock had at the last request."""
         return int(self._core.ssdb_now_ns(self.address))
 
     def params(self) -> dict[str, int]:
@@ -356,7 +359,7 @@ class Drive:
     def submit(
         self, op: Op, offset: int, size_bytes: int, *, now_ns: int | None = None, fua: bool = False
     ) -> Done:
-        """Send one request, by default at the current time of the drive's clock."""
+        """Submit one request to the drive, by default at the current time of the drive's clock."""
         command = _Cmd(op, int(fua), offset, size_bytes)
         done = _Done()
         at_ns = self.now_ns if now_ns is None else now_ns
@@ -364,7 +367,7 @@ class Drive:
         return Done(done.done_ns, Why(done.why), CoreError(done.error))
 
     def idle(self, now_ns: int) -> None:
-        """Let the drive idle, with background work, until `now_ns` on its clock."""
+        """Let the drive be idle, and do background work, until `now_ns` on its clock."""
         self._core.ssdb_idle(self.address, now_ns)
 
     def run(self, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResult:

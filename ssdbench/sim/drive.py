@@ -51,7 +51,7 @@ class StateUnusable(UsageError):
 
 
 class SimDrive:
-    """A simulated drive in its state file, which this process locks until `close`."""
+    """A simulated drive whose state is in a file; this process locks the file until `close`."""
 
     def __init__(self, path: Path, descriptor: int, spec: SimSpec) -> None:
         self.path = path
@@ -78,7 +78,7 @@ class SimDrive:
             raise unwritable(path, error) from error
         try:
             _lock(descriptor, path)
-            saved_path(path).unlink(missing_ok=True)  # from an earlier drive with this name
+            saved_path(path).unlink(missing_ok=True)  # may exist from an earlier drive
             reserve(descriptor, path, params.state_bytes())
             drive = cls(path, descriptor, spec)
             drive.core.initialise(params)
@@ -95,9 +95,10 @@ class SimDrive:
     def open(cls, path: Path, *, repair: bool = False) -> Self:
         """Open an existing drive.
 
-        With `repair`, repair a state whose program died inside a request: each block of that
-        request then has its old or its new data. Raises UsageError if the state is missing, in use,
-        truncated or has another version; DeviceError if it needs a repair or is damaged.
+        With `repair`, repair a state whose program died inside a request: each block of this
+        request then has either the old or the new data. Raises UsageError if the state file is
+        missing, in use, truncated or has another version. Raises DeviceError if the state needs a
+        repair or is damaged.
         """
         spec = read_spec(path)
         try:
@@ -125,7 +126,7 @@ class SimDrive:
         return {"kind": "saved", "state_crc32": crc32(self._memory), "spec_crc32": crc32(spec)}
 
     def _altered(self) -> bool:
-        """Return whether state or specification of the drive differ from the stored checksums."""
+        """Return whether the state or specification differs from its stored checksum."""
         try:
             held = records.read(saved_path(self.path).read_bytes())
         except FileNotFoundError:
@@ -134,9 +135,9 @@ class SimDrive:
         return bool(held.damaged) or [dict(line.fields) for line in held.lines] != [sums]
 
     def _examine(self, repair: bool) -> None:
-        altered = self._altered()  # checked first, because `attach` changes the state
+        altered = self._altered()  # before `attach`, which changes the state
         error = self.core.attach()
-        altered = altered and error is CoreError.OK  # a killed program stored no checksums
+        altered = altered and error is CoreError.OK  # a program that was killed stored no checksums
         if error is CoreError.TORN and repair:
             error = self.core.repair()
         if error is not CoreError.OK:
@@ -158,11 +159,11 @@ class SimDrive:
             )
 
     def fileno(self) -> int:
-        """Return the descriptor with the lock, for a child process that shares the drive."""
+        """Return the descriptor that holds the lock, for a child process that shares the drive."""
         return self._descriptor
 
     def info(self) -> dict[str, Any]:
-        """Return the description of the drive, and the time of its clock."""
+        """Return a description of the drive: its specification, size and clock."""
         return {
             "path": str(self.path),
             "target": self.spec.text,
@@ -182,7 +183,7 @@ class SimDrive:
         return self.core.counters()
 
     def snapshot(self, to: Path) -> None:
-        """Copy the drive to the new file `to`; share disk blocks if the file system can."""
+        """Copy the drive's files to the new name `to`; share disk blocks if the file system can."""
         _require_ssdb(to)
         if to.exists():
             raise UsageError(f"{to} already exists", hint="remove it, or name another file")
@@ -194,14 +195,14 @@ class SimDrive:
         write_atomic(saved_path(to), records.line(self._sums()) + "\n")
 
     def restore(self, source: Path) -> None:
-        """Replace the state of this drive by the state in `source`. Raises UsageError."""
+        """Replace this drive's state by a copy of the state in `source`. Raises UsageError."""
         with type(self).open(source) as other:
             spec = other.spec
             beside = self.path.with_suffix(".restoring")
             _copy(source, beside)
             descriptor = os.open(beside, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                _lock(descriptor, beside)  # before the file gets the name that others open
+                _lock(descriptor, beside)  # locked before the file gets its final name
                 reserve(descriptor, beside, os.fstat(descriptor).st_size)
                 if data_path(source).exists():
                     _copy(data_path(source), data_path(self.path))
@@ -217,7 +218,8 @@ class SimDrive:
     def close(self, *, saves: bool = True) -> None:
         """Store the checksums and release the drive.
 
-        Without `saves` no checksums are stored, because the state was refused or will soon change.
+        With saves=False no checksums are stored. This is for a state that was refused, or that
+        another program will change soon.
         """
         if self._descriptor >= 0:
             self.core.release()
@@ -236,7 +238,7 @@ class SimDrive:
 
 
 def _require_ssdb(path: Path) -> None:
-    """Raise UsageError for a state file without the ending .ssdb."""
+    """Raise UsageError if the name of a state file does not end in .ssdb."""
     if path.suffix != ".ssdb":
         raise UsageError(f"the name of a state file must end in .ssdb, got {path}")
 
@@ -294,7 +296,7 @@ def _require_bytes(descriptor: int, path: Path) -> None:
 
 
 def _copy(source: Path, to: Path) -> None:
-    """Copy a file: share its blocks if the file system can, otherwise copy all but its holes."""
+    """Copy a file: share its blocks if the file system can, else copy the data, not the holes."""
     try:
         with source.open("rb") as reader, os.fdopen(open_own(to), "wb") as writer:
             try:
@@ -325,14 +327,14 @@ def _copy_data(reader: int, writer: int) -> None:
 
 
 def nbd_uri(socket_path: Path) -> str:
-    """Return the address of the server for NBD clients and fio's nbd engine."""
+    """Return the NBD address of the server, for NBD clients and fio's nbd engine."""
     return f"nbd+unix:///?socket={socket_path}"
 
 
 def nbd_server_argv(
     state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
 ) -> list[str]:
-    """Return the command line of the NBD server; without `data`, reads return zeros.
+    """Return the command line of the NBD server; without a `data` file, reads return zeros.
 
     `overhead_ns` is the time that the socket adds to each request; the server subtracts it from the
     drive's latency. If `overhead_ns` is None, the server first measures the time that the socket
@@ -350,9 +352,6 @@ def nbd_server_argv(
 def become_nbd_server(
     state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
 ) -> NoReturn:
-    """Replace this process by the NBD server, so that signals reach the server directly.
-
-    Raises the errors of `SimDrive.open` if the state cannot be used.
-    """
-    SimDrive.open(state).close(saves=False)  # the server changes it
+    """Replace this process by the NBD server, so that signals to this process reach the server."""
+    SimDrive.open(state).close(saves=False)  # the server stores other checksums
     become(nbd_server_argv(state, socket_path, data=data, overhead_ns=overhead_ns))

@@ -1,8 +1,8 @@
 """Load the shared library of the simulated drive, with its parameters, counters and errors.
 
 A table in C (`kmod/ftl/ssdb_params.h`) defines every parameter with unit, limits and description.
-Python, configfs and the model files use this table. The compiled files are part of the wheel; in a
-clone they are built.
+Python, configfs and the model files use this table. A wheel contains the compiled library; in a
+clone of the repository it must be built.
 """
 
 import ctypes
@@ -34,10 +34,11 @@ def native_file(name: str) -> Path:
 
 
 def preloadable(name: str) -> str:
-    """Return the value of LD_PRELOAD that loads a library into a program that we start.
+    """Return a value of LD_PRELOAD with which a program that we start loads a library.
 
-    LD_PRELOAD ends a path at a space or colon (ld.so(8)); then the value names an open descriptor
-    of this process instead. Raises HostLacks if the library has not been built.
+    In LD_PRELOAD, a space or colon would end the path (ld.so(8)). If the path contains one, the
+    value names an open descriptor of this process instead. Raises HostLacks if the library has not
+    been built.
     """
     path = native_file(name)
     return _descriptor_path(path, os.getpid()) if re.search(r"[\s:]", str(path)) else str(path)
@@ -45,14 +46,14 @@ def preloadable(name: str) -> str:
 
 @cache
 def _descriptor_path(path: Path, pid: int) -> str:
-    """Open a file until this process ends; return its path in /proc.
+    """Open a file for as long as this process runs; return the path of its descriptor in /proc.
 
     After a fork, the new process opens the file again.
     """
     return f"/proc/{pid}/fd/{os.open(path, os.O_RDONLY | os.O_CLOEXEC)}"
 
 
-# The numbers of choices in the core's table; a test compares them with the table.
+# Numbers that the core's table gives to named choices; a test compares them with the table.
 PAGE, BLOCKLOG, DIRECT = 0, 1, 2  # ftl
 GREEDY, FIFO = 0, 1  # gc_policy
 
@@ -103,7 +104,10 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 @cache
 def library() -> ctypes.CDLL:
-    """Load the library of the simulated drive once. Raises HostLacks without the file."""
+    """Load the library of the simulated drive, once per process.
+
+    Raises HostLacks if the library has not been built.
+    """
     try:
         loaded = ctypes.CDLL(str(native_file("libssdb_drive.so")))
     except OSError as error:
@@ -149,7 +153,7 @@ def _choices(pointer: "ctypes._Pointer[c_char_p]") -> tuple[str, ...]:
 
 @cache
 def parameters() -> dict[str, ParamDesc]:
-    """Return all parameters of the drive by name, in the order of the core's table."""
+    """Return all parameters of a simulated drive by name, in the order of the core's table."""
     core = library()
     descriptions = [core.ssdb_param_desc(i).contents for i in range(core.ssdb_param_count())]
     return {
@@ -168,13 +172,13 @@ def parameters() -> dict[str, ParamDesc]:
 
 @cache
 def counter_names() -> tuple[str, ...]:
-    """Return the names of the drive's counters, in the order of the core."""
+    """Return the names of the counters of a simulated drive, in the order of the core."""
     core = library()
     return tuple(core.ssdb_counter_name(i).decode() for i in range(core.ssdb_counter_count()))
 
 
 class Params:
-    """The parameter structure of the core; parameters that are not given have their default."""
+    """The core's structure of parameters; parameters that are not given have their default."""
 
     def __init__(self, values: dict[str, int]) -> None:
         core = library()
@@ -196,7 +200,7 @@ class Params:
         return ctypes.addressof(self._memory)
 
     def check(self) -> None:
-        """Raise UsageError if parameters contradict each other."""
+        """Raise UsageError if the core refuses this combination of parameters."""
         why = c_char_p()
         if library().ssdb_params_check(self._memory, ctypes.byref(why)):
             said = (why.value or b"the parameters are wrong").decode()
@@ -218,7 +222,7 @@ def params_at(address: int) -> dict[str, int]:
 
 
 class CoreError(IntEnum):
-    """An error of the core; enum ssdb_error in C."""
+    """The error codes of the core; the same as enum ssdb_error in C."""
 
     OK = 0
     RANGE = 1
@@ -234,7 +238,7 @@ class CoreError(IntEnum):
     SIZE = 11
 
     def sentence(self) -> str:
-        """Return a sentence that says what went wrong."""
+        """Return a sentence that tells a user what this error means."""
         return _SENTENCES.get(self, "the simulated drive cannot be used")
 
 

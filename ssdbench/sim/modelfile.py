@@ -23,7 +23,7 @@ class ModelFile(Model):
     title: str = Field(min_length=1)
     sources: tuple[str, ...] = Field(min_length=1)
     figures: Mapping[str, float] = {}  # published figures of the real drive
-    simulated: Mapping[str, float] = {}  # the same figures of the model, measured with the core
+    simulated: Mapping[str, float] = {}  # the model's values of `figures`, measured with the core
     differences: tuple[str, ...] = ()
     simulate_bytes: int | None = None  # default capacity; None: the real drive's
     params: Mapping[str, int | str]
@@ -81,7 +81,7 @@ def _said(found: Any) -> str:
 
 
 def _place(data: Any, location: tuple[int | str, ...]) -> tuple[int, int]:
-    """Return line and column of a mistake; of the nearest key above it if the key is missing."""
+    """Return line and column of a mistake; for a missing key, those of the nearest key above it."""
     line, column = 1, 1
     for part in location:
         try:

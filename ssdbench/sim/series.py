@@ -15,9 +15,9 @@ from ssdbench.stats.series import Series
 def read_series(path: Path, fill_bytes: float) -> Series:
     """Return the rates in a file; `fill_bytes` is the range that was written.
 
-    The file is CSV, gzip-compressed if its name ends in .gz, with the columns `end_s` (seconds
-    since the workload began, at the end of the sample) and `bytes_per_s` (the mean since the sample
-    before). Raises UsageError with file and line.
+    The file is CSV; it is gzip-compressed if its name ends in .gz. The column `end_s` is the time
+    of the sample's end, in seconds since the workload began. The column `bytes_per_s` is the mean
+    rate since the previous sample. Raises UsageError with file and line.
     """
     times, rates = [0.0], []
     for line, entry in rows(path, ("end_s", "bytes_per_s")):
@@ -35,7 +35,7 @@ def read_series(path: Path, fill_bytes: float) -> Series:
 
 
 def number(text: str) -> float:
-    """Return a finite number, or NaN."""
+    """Return the number in a text; NaN if the text is not a finite number."""
     try:
         return value if math.isfinite(value := float(text)) else math.nan
     except ValueError:
@@ -43,7 +43,10 @@ def number(text: str) -> float:
 
 
 def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Yield line number and columns of each row. Raises UsageError where `needed` are missing."""
+    """Yield the line number and the columns of each row of a CSV file.
+
+    Raises UsageError if a row lacks a column of `needed`.
+    """
     read = gzip.open if path.suffix == ".gz" else open
     try:
         with read(path, "rt", newline="") as file:

@@ -1,4 +1,4 @@
-"""Find the true rates of a simulated drive by long runs, if no formula is known for them."""
+"""Find the true rates of a simulated drive with long runs of the core, if no formula is known."""
 
 import math
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ from ssdbench.sim.truth import Load, Method, Rest, Truth, check, drive_truth
 from ssdbench.units import MIB
 
 FILL_BLOCK_BYTES = MIB
-STAYS_WITHIN = 0.005  # largest relative change between two steady stretches
+STAYS_WITHIN = 0.005  # most relative change between two runs in a row that count as steady
 MAX_STRETCHES = 60
-AFTER_STEP_FILLS = 0.5  # drive writes between the step of a model and the measurement
-AGED = 1_000  # added to the seed for writes that age a drive, so that they differ from the rest
+AFTER_STEP_FILLS = 0.5  # drive writes from a model's step to the measurement
+AGED = 1_000  # added to the seed of aging writes, so that they differ from other writes
 _LEAST_IOS = 20_000
 
 
 def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
-    """Fill a drive, wear it in until its rate no longer changes, and return the true values.
+    """Fill a drive, write until its rate no longer changes, and return the true values.
 
-    The load runs in stretches of a fixed number of I/Os.
+    The load runs again and again, each time with the same number of I/Os, until the rates agree.
     """
     check(p, load)
     drive = Drive.in_memory(Params(dict(p)))
@@ -44,7 +44,7 @@ def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
     began = fills(drive)
     if load.horizon_s is not None:
         result, amplification = _stretch(drive, asked, 0, 0, 0, stop_s=load.horizon_s)
-    elif p["drift_ppm_per_fill"]:  # the rate always changes, so one stretch is the truth
+    elif p["drift_ppm_per_fill"]:  # the rate never stays constant, so one run must do
         result, amplification = _stretch(drive, asked, _stretch_ios(drive, asked), 0, 0)
     else:
         result, amplification = steady(drive, asked)
@@ -62,12 +62,15 @@ def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
 
 
 def fills(drive: Drive) -> float:
-    """Return how many times the capacity of a drive was written so far."""
+    """Return how many times the whole capacity of a drive has been written so far."""
     return drive.counters()["host_write_bytes"] / drive.capacity_bytes
 
 
 def age(drive: Drive, job: Job, at_fills: float) -> None:
-    """Write until the drive was written `at_fills` times. Raises UsageError if more was written."""
+    """Write until the drive's capacity was written `at_fills` times.
+
+    Raises UsageError if it was already written more often.
+    """
     left = round((at_fills - fills(drive)) * drive.capacity_bytes)
     if left < 0:
         raise UsageError(
@@ -97,7 +100,7 @@ def fill(drive: Drive) -> RunResult:
 
 
 def wear_in(drive: Drive, job: Job) -> None:
-    """Write as much as the whole flash can store, so that all of it was used once."""
+    """Write as many bytes as the whole flash has, so that each of its blocks was used once."""
     p = drive.params()
     if p["ftl"] == PAGE:
         physical = p["capacity_bytes"] * (1_000_000 + p["op_ppm"]) // 1_000_000
@@ -105,11 +108,11 @@ def wear_in(drive: Drive, job: Job) -> None:
 
 
 def steady(drive: Drive, job: Job) -> tuple[RunResult, float | None]:
-    """Run stretches until rate and write amplification are constant; return the last stretch.
+    """Run the job in parts until rate and write amplification are constant; return the last part.
 
-    A stretch on a page-mapped drive writes half the span. Call `wear_in` first, because the rate of
-    a new drive is constant until its spare area is used up. The write amplification is None if
-    nothing was written.
+    Each part on a page-mapped drive writes half as many bytes as the span has. Call `wear_in`
+    first: the rate of a new drive is constant, too, until its spare area is used up. The returned
+    write amplification is None if nothing was written.
     """
     ios = _stretch_ios(drive, job)
     before: tuple[float, float] = (0.0, 0.0)

@@ -4,11 +4,12 @@ MODEL is an embedded model (`sim:x25m-g2-160`) or a model file (`sim:drive.yaml`
 change any parameter of the core: `sim:x25m-g2-160,capacity=8GiB,op=28%,t_prog=1.3ms,seed=7`. Keys
 are the names in the core's table, with or without the unit at their end.
 
-`scale=20` makes a drive with 1/20 of the capacity that behaves like the large one: about the same
-write amplification, IOPS and latency, and its rate falls after the same number of drive writes, so
-20 times sooner. For this the ratio of spare, the shares of buffer and caches and the service times
-stay, and the drive keeps many superblocks. Smaller superblocks are collected with less copying, so
-small drives are somewhat faster; the formulas of `ssdbench.sim.truth` tell by how much.
+`scale=20` makes a drive with 1/20 of the capacity that behaves like the large one: it has about the
+same write amplification, IOPS and latency. Its rate falls after the same number of drive writes,
+which takes 1/20 of the time. The ratio of spare area, the relative sizes of buffer and caches, and
+the service times are not changed. Superblocks become smaller, so that there are still many of them.
+Garbage collection copies less from smaller superblocks, so the small drive is somewhat faster;
+`ssdbench.sim.truth` computes by how much.
 """
 
 import difflib
@@ -35,7 +36,7 @@ from ssdbench.units import (
 )
 
 MIN_SUPERBLOCKS = 1000
-SAME = 0.01  # relative change of a rate that is called "unchanged"
+SAME = 0.01  # relative change of a rate that messages still call "unchanged"
 
 
 def scaled(
@@ -67,14 +68,14 @@ def scaled(
 
 
 def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
-    """Return a sentence that compares the random write rates of the smaller and whole drive."""
+    """Return a sentence that compares the random write rates of the small and the whole drive."""
     same = "rates and latencies are unchanged"
     if full["ftl"] != PAGE:
         return same
     load = truth.Load(block_bytes=max(4096, full["map_unit_bytes"]))
     rates: list[float] = []
     for one in (full, small):
-        # A policy that chooses among some superblocks is almost as good as greedy.
+        # A policy that chooses the best of several random superblocks is almost as good as greedy.
         policy = FIFO if one["gc_policy"] == FIFO else GREEDY
         params = {**one, "gc_policy": policy}
         spare = truth.medium(params).alpha > 1  # the core refuses a drive without spare area
@@ -95,7 +96,7 @@ def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
 
 
 def _shares(params: dict[str, int], full: int, keep: frozenset[str]) -> list[str]:
-    """Scale caches and buffer with the capacity; the buffer keeps two programs per die."""
+    """Scale caches and write buffer with the capacity; the buffer keeps two programs per die."""
     notes = []
     dies = params["channels"] * params["dies_per_channel"]
     row = max(params["program_unit_bytes"] * params["planes"], params["map_unit_bytes"]) * dies
@@ -111,7 +112,7 @@ def _shares(params: dict[str, int], full: int, keep: frozenset[str]) -> list[str
 
 
 def _superblocks(params: dict[str, int], keep: frozenset[str]) -> list[str]:
-    """Shorten the erase block, and its erase time with it, until there are enough superblocks."""
+    """Shorten the erase block, and in proportion its erase time, until superblocks suffice."""
     before = params["erase_block_bytes"]
     smallest = max(params["program_unit_bytes"] * params["planes"], params["map_unit_bytes"])
     if params["slc_bytes"] or params["slc_dynamic_ppm"]:
@@ -143,8 +144,9 @@ def _usable_spare(
 ) -> list[str]:
     """Raise the over-provisioning so that garbage collection can use the same share of spare.
 
-    A few superblocks are never spare: the superblocks that are being filled, and the low-water
-    mark. On a scaled drive, these superblocks are a larger share of the drive.
+    A few superblocks are never spare: those that are being filled, and those that garbage
+    collection keeps free (the low-water mark). On a scaled drive, these superblocks are a larger
+    part of all superblocks.
     """
     if {"op_ppm", "gc_low"} & keep:
         return []
@@ -188,10 +190,10 @@ class SimSpec:
     title: str
     params: Mapping[str, int]  # all parameters of the core, by name
     seed: int
-    notes: tuple[str, ...]  # how the drive differs from its model, for the report
+    notes: tuple[str, ...]  # sentences for the report: how the drive differs from its model
     sources: tuple[str, ...]
     text: str  # the target in its standard form: "sim:x25m-g2-160,capacity=8GiB,seed=7"
-    full_bytes: int = 0  # capacity of the model, which a smaller simulated drive lacks
+    full_bytes: int = 0  # capacity of the model; larger than that of a scaled drive
 
     @property
     def capacity_bytes(self) -> int:
@@ -199,7 +201,7 @@ class SimSpec:
         return self.params["capacity_bytes"]
 
     def core_params(self) -> Params:
-        """Return the parameters as the core's structure. Raises UsageError for a contradiction."""
+        """Return the parameters as a C structure. Raises UsageError if the core refuses them."""
         params = Params(dict(self.params))
         params.check()
         return params
@@ -207,15 +209,15 @@ class SimSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """An embedded model, as lists show it."""
+    """The data of an embedded model that lists of models show."""
 
     name: str
     title: str
     capacity_bytes: int  # of the real drive
     simulated_bytes: int  # default capacity of `sim:NAME`
     figures: Mapping[str, float]  # published
-    simulated: Mapping[str, float]  # the same figures of the model
-    differences: tuple[str, ...]  # where and why the two differ
+    simulated: Mapping[str, float]  # the same figures, simulated with the model
+    differences: tuple[str, ...]  # where the model differs from the real drive, and why
     sources: tuple[str, ...]
 
 
@@ -242,7 +244,7 @@ def parse(text: str) -> SimSpec:
 def value_of(desc: ParamDesc, text: str | int) -> int:
     """Parse the value of a parameter, such as `8GiB`, `1.3ms`, `28%`, `greedy`, `yes`.
 
-    A number without a unit has the unit of the core's table. Raises UsageError.
+    A number without a unit is in the unit of the core's table. Raises UsageError for a wrong value.
     """
     said = str(text).strip()
     if desc.choices:
@@ -269,13 +271,16 @@ def value_of(desc: ParamDesc, text: str | int) -> int:
 
 @cache
 def short_names() -> dict[str, str]:
-    """Return all keys for parameters, with and without the unit, and the name of each."""
+    """Return the parameter name for each key; a key may omit the unit at the end of the name."""
     names = {_UNIT_SUFFIX.sub("", name): name for name in parameters()}
     return {**names, **{name: name for name in parameters()}}
 
 
 def param_name(key: str) -> str:
-    """Return the name of the parameter for a key. Raises UsageError, which names the nearest."""
+    """Return the parameter name for a key.
+
+    Raises UsageError for an unknown key, and names the most similar key.
+    """
     name = short_names().get(key)
     if name:
         return name
@@ -314,9 +319,9 @@ def _setting(text: str, setting: str) -> tuple[str, int]:
 
 
 def of_model(model: ModelFile, wanted: dict[str, int], scale: int | None) -> SimSpec:
-    """Return a drive of a model, with other values for some parameters.
+    """Return the specification of a drive of a model, with the parameters in `wanted` changed.
 
-    Raises UsageError for values that do not make a drive.
+    Raises UsageError for values that the core refuses.
     """
     if scale is not None and "capacity_bytes" in wanted:
         raise UsageError("capacity and scale both set the size; give one of them")

@@ -4,11 +4,11 @@ The formulas ("closed forms") share no code with the core, so they can check it:
 
 * Write amplification of uniform random writes: Desnoyers, "Analytic modeling of SSD write
   performance" (SYSTOR 2012, ACM TOS 2014) for greedy garbage collection with a finite number of
-  units per block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO. Both papers use Lambert's W,
-  without the blocks that a finite drive cannot use as spare.
+  units per block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO. Both papers use Lambert's W
+  and ignore the blocks that a finite drive cannot use as spare.
 * Sustained IOPS: the time that one host write takes of each resource (dies, channels, link, serial
-  part of a command); the resource that is used up first sets the limit. The result is an upper
-  bound. The formula is not used when dies wait because the buffer is small.
+  part of a command); the busiest resource sets the limit. The result is an upper bound. The formula
+  is not used if dies are often idle because the buffer is small.
 
 For all other loads, `ssdbench.sim.simulation` runs the core for a long time.
 """
@@ -25,10 +25,11 @@ from ssdbench.stats.distributions import one_plus_lambert
 from ssdbench.units import MIB, NS_PER_S, format_size
 
 # Idle share of the dies x write amplification x buffered units per die, for partial and for whole
-# units; fitted to the core (5 % to 100 % of the drive, 1 to 50 units per die). Writes go to the
-# dies in turn, but reads for partial writes and garbage collection do not; a deep buffer helps.
+# units; fitted to the core (5 % to 100 % of the drive, 1 to 50 units per die). Dies become idle
+# because writes go to them in turn, but reads for partial writes and for garbage collection do not.
+# With a larger buffer they are idle less.
 IDLE_PARTIAL, IDLE_WHOLE = 0.2, 0.1
-IDLE_MOST = 0.02  # if dies are idle for a larger share, the rate is simulated
+IDLE_MOST = 0.02  # if dies are idle longer, the rate is simulated
 # Desnoyers's formula treats the number of units that a collection frees as continuous, so it needs
 # at least this many. Compared with the core (3 % to 28 % spare, 10 to 160 units per superblock,
 # 256 MiB to 4 GiB), the rate is then between 0.5 % too low and 1.7 % too high; with 2 units it is
@@ -39,7 +40,7 @@ MAX_REQUEST_BYTES = 64 * MIB  # as ssdb_max_request_bytes(); this module does no
 
 
 class Rest(StrEnum):
-    """State of the drive outside the span, by the names of a profile's span sweep."""
+    """What the drive holds outside the written span, by the names of a profile's span sweep."""
 
     STATIC = "static"  # written at random
     ORDERED = "ordered"  # written in order
@@ -47,7 +48,7 @@ class Rest(StrEnum):
 
 
 class Method(StrEnum):
-    """How a value was found."""
+    """How a true value was found: by a formula or by a simulation."""
 
     CLOSED_FORM = "closed form"
     SIMULATION = "simulation"
@@ -63,19 +64,19 @@ class Load:
     span_bytes: int | None = None  # from the start of the drive; None means the whole drive
     pattern: Pattern = Pattern.RANDOM
     rest: Rest = Rest.ORDERED
-    at_fills: float | None = None  # drive writes before measuring; None: until worn in
-    horizon_s: float | None = None  # time to average over; None: until the rate does not change
+    at_fills: float | None = None  # drive writes before the measurement; None: until worn in
+    horizon_s: float | None = None  # time to average over; None: the steady state
 
 
 @dataclass(frozen=True, slots=True)
 class DriveTruth:
     """The true values of a drive that do not depend on the load."""
 
-    boundary_bytes: int | None  # block size that strided writes show; None means no boundary
+    boundary_bytes: int | None  # block size that strided writes reveal; None: no boundary
     erase_block_bytes: int  # 0 if the drive does not erase
     cache_bytes: int  # rewrites inside the cache do not reach the flash
     remap_unit_bytes: int
-    over_provisioning: float  # nominal: (physical - exported) / exported
+    over_provisioning: float  # (physical - exported) / exported size
     spare_usable: float  # the part of over_provisioning that garbage collection can use
 
 
@@ -127,12 +128,12 @@ def fifo_write_amplification(alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """The flash of a page-mapped drive, counted in map units."""
+    """The flash of a drive that maps pages; sizes are counted in map units."""
 
     user_units: int
     superblock_units: int
     superblocks: int
-    reserved_superblocks: float  # that can never be spare
+    reserved_superblocks: float  # superblocks that can never be spare
     dies: int
     units_per_program: int
     programs_per_unit_row: int  # programs per unit, if a unit is larger than a program
@@ -158,7 +159,8 @@ def medium(p: Mapping[str, int]) -> Medium:
         user_units=user,
         superblock_units=superblock,
         superblocks=physical // superblock,
-        # The low-water mark, and on average half of the two superblocks that are being filled.
+        # The superblocks of the low-water mark, and on average half of the two that are being
+        # filled.
         reserved_superblocks=p["gc_low"] + 1,
         dies=dies,
         units_per_program=max(1, program // unit),
@@ -180,12 +182,12 @@ def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
     cold = 0.0 if load.rest is Rest.EMPTY else flash.user_units - hot
     if cold and load.rest is Rest.STATIC:
         return None  # invalid units in superblocks with cold data are never collected
-    # Data in the cache have no valid copy in the flash.
+    # A unit that is in the cache has no valid copy in the flash.
     alpha = (total - cold) / max(1.0, hot - p["cache_bytes"] // p["map_unit_bytes"])
     if alpha > 20:
         return 1.0
     if p["gc_policy"] == FIFO and cold:
-        return None  # FIFO moves the cold data too
+        return None  # FIFO collection moves the cold data, too
     if p["gc_policy"] == FIFO:
         return fifo_write_amplification(alpha)
     per_block = flash.superblock_units // _together(p, load)
@@ -194,9 +196,9 @@ def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
 
 
 def page_limits(p: Mapping[str, int], load: Load, wa: float) -> dict[str, float]:
-    """Return the host writes per second that each resource of a page-mapped drive sustains."""
+    """Return the host writes per second that each resource of a page-mapped drive can sustain."""
     flash, unit = medium(p), p["map_unit_bytes"]
-    missed = 1 - min(1.0, p["cache_bytes"] / _span(p, load))  # writes that reach the flash
+    missed = 1 - min(1.0, p["cache_bytes"] / _span(p, load))  # share of writes that miss the cache
     partial = load.block_bytes % unit != 0 and load.pattern is Pattern.RANDOM
     units = float(math.ceil(load.block_bytes / unit))
     if load.pattern is not Pattern.RANDOM:
@@ -219,13 +221,13 @@ def page_limits(p: Mapping[str, int], load: Load, wa: float) -> dict[str, float]
 
 
 def idle_share(p: Mapping[str, int], load: Load, wa: float) -> float:
-    """Estimate the share of time that dies are idle although they limit the rate; 0 to 1."""
+    """Estimate the share of time that dies are idle although they set the limit; 0 to 1."""
     if load.pattern is not Pattern.RANDOM:
         return 0.0
     unit = p["map_unit_bytes"]
     dies = p["channels"] * p["dies_per_channel"]
     partial = load.block_bytes % unit != 0
-    if partial and load.iodepth < dies:  # each request needs a read before it is buffered
+    if partial and load.iodepth < dies:  # before buffering, each request needs a read
         return 1.0
     per_die = p["wbuf_bytes"] / unit / dies
     return min(1.0, (IDLE_PARTIAL if partial else IDLE_WHOLE) / (wa * per_die))
@@ -246,7 +248,7 @@ def host_limits(p: Mapping[str, int], load: Load, *, write: bool) -> dict[str, f
 
 
 def direct_limits(p: Mapping[str, int], load: Load) -> dict[str, float]:
-    """Return the I/Os per second, by resource, of a drive without a translation layer."""
+    """Return the I/Os per second that each resource of a drive without mapping layer allows."""
     write = load.read_percent == 0
     medium_ns = p["t_prog_ns" if write else "t_read_ns"]
     units = math.ceil(load.block_bytes / p["map_unit_bytes"])
@@ -302,7 +304,7 @@ def drive_truth(p: Mapping[str, int]) -> DriveTruth:
 
 
 def check(p: Mapping[str, int], load: Load) -> None:
-    """Raise UsageError if the load does not fit the drive."""
+    """Raise UsageError if the drive cannot run the load."""
     if load.block_bytes % p["lba_bytes"]:
         raise UsageError(
             f"a block of {format_size(load.block_bytes)} is not a multiple of the logical block of "
@@ -343,7 +345,7 @@ def _notes(p: Mapping[str, int], load: Load) -> tuple[str, ...]:
 
 
 def _direct_is_simple(p: Mapping[str, int], load: Load) -> bool:
-    """Return whether no request waits for a die: one request at a time, or no flash time."""
+    """Return whether no request waits for a die: one request at a time, or flash without delay."""
     medium_ns = p["t_read_ns" if load.read_percent else "t_prog_ns"]
     return not medium_ns or (load.iodepth == 1 and load.block_bytes <= p["map_unit_bytes"])
 
@@ -358,10 +360,13 @@ def _together(p: Mapping[str, int], load: Load) -> int:
 
 
 def _reads_per_unit(wa: float, flash: Medium, together: int) -> float:
-    """Return how many pages garbage collection reads per moved unit; invalid pages are not read."""
+    """Return how many pages garbage collection reads for each unit that it moves.
+
+    Pages without valid units are not read.
+    """
     valid = 1 - 1 / wa
     if valid <= 0:
         return 0.0
-    groups = max(1.0, flash.units_per_page / together)  # per page; valid or invalid as a whole
+    groups = max(1.0, flash.units_per_page / together)  # of a page, all valid or all invalid
     read = 1 - math.pow(1 - valid, groups)
     return read / (valid * flash.units_per_page)

@@ -1,4 +1,4 @@
-"""Control the clock of a fio on a simulated drive, and read the drive's I/O of each second.
+"""Control the clock of a fio process on a simulated drive, and read the drive's I/O of each second.
 
 A library that is preloaded into an unmodified fio shares a memory page with this process
 (`native/vt_page.h`). In virtual time, fio stops at the end of each allowed second, so that the
@@ -44,9 +44,9 @@ def _number() -> c_long:
 
 
 def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
-    """Wait while `word` equals `seen`; return False at the timeout.
+    """Wait in the kernel while the memory word equals `seen`; return False at the timeout.
 
-    The function may return early.
+    The function may also return earlier than that, so callers must check the word again.
     """
     whole = int(timeout_s)
     limit = _Timespec(whole, int((timeout_s - whole) * 1e9))
@@ -80,7 +80,7 @@ _VERSION = 1
 _SAMPLES = 4096
 _NEVER = 2**64 - 1
 _MONOTONIC_START_S = 1000  # MONOTONIC_START_NS of native/vt_time.c
-_LOOK_S = 0.1  # how often to check whether a silent fio is alive
+_LOOK_S = 0.1  # how often to check whether a fio that does not answer is alive
 
 _NEW, _RUNNING, _HELD, _ENDED, _FAILED = range(5)
 
@@ -131,7 +131,7 @@ class VtSample:
     """
 
     t_s: float  # end of the second, since fio's first I/O
-    duration_s: float  # 1; less only in the last sample
+    duration_s: float  # 1, but less in the last sample
     read_ios: int
     write_ios: int
     read_bytes: int
@@ -139,7 +139,7 @@ class VtSample:
     trim_bytes: int
     read_lat_sum_ns: int
     busy_ns: int  # time with at least one I/O in flight
-    inflight_ns: int  # sum over all I/Os; divided by the duration it is the mean queue depth
+    inflight_ns: int  # sum of the I/Os' times in flight; per duration, the mean queue depth
 
 
 def _sample(raw: _Sample) -> VtSample:
@@ -158,7 +158,7 @@ def _sample(raw: _Sample) -> VtSample:
 
 
 class VirtualClock:
-    """The clock of one fio process; make a new one for the next."""
+    """The clock of one fio process; another process needs a new VirtualClock."""
 
     def __init__(
         self, page: Path, descriptor: int, environment: dict[str, str], *, realtime: bool
@@ -190,8 +190,8 @@ class VirtualClock:
     ) -> Self:
         """Make the control page for one fio on the drive in `state`.
 
-        fio locks the state file. If the caller holds the lock already, it passes the descriptor
-        with the lock as `state_fd`, and lets fio inherit it. `data` is the file for written data.
+        fio locks the state file. A caller that already holds this lock passes its descriptor as
+        `state_fd`, and lets fio inherit the descriptor. `data` is the file for written data.
         """
         environment = {
             "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),
@@ -202,12 +202,12 @@ class VirtualClock:
         if data is not None:
             environment["SSDB_VT_DATA"] = str(data)
         if state_fd is None:
-            saved_path(state).unlink(missing_ok=True)  # fio changes it
+            saved_path(state).unlink(missing_ok=True)  # fio will change the state
         else:
             environment["SSDB_VT_STATE_FD"] = str(state_fd)
         try:
             descriptor = open_own(page, os.O_RDWR, 0o600)
-            # When this lock is released, fio ends by itself.
+            # fio ends by itself when this lock is released.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(descriptor, 0)
             reserve(descriptor, page, ctypes.sizeof(_Page))
@@ -220,23 +220,23 @@ class VirtualClock:
         return clock
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables for fio; other programs ignore them."""
+        """Return the environment variables that control fio; other programs ignore them."""
         return dict(self._environment)
 
     @property
     def message(self) -> str:
-        """Return a sentence that says why the library ended fio; empty if it did not."""
+        """Return a sentence that says why the library ended fio; empty if it did not end fio."""
         return bytes(self._page.message).split(b"\0", 1)[0].decode(errors="replace")
 
     @property
     def first_io_s(self) -> float:
-        """Return the time of the first I/O on the clock of fio's logs."""
+        """Return when fio's first I/O was, in seconds on the clock of fio's logs."""
         return _MONOTONIC_START_S + int(self._page.first_io_ns) / NS_PER_S
 
     def advance(self, seconds: int, *, alive: Callable[[], bool]) -> list[VtSample]:
-        """Let fio run for some seconds, and return a sample per second; fewer if fio has ended.
+        """Let fio run for some seconds, and return one sample per second; fewer if fio ended.
 
-        The last sample of a run of fio may be shorter than a second. `alive` is called when fio has
+        The last sample before fio ends may cover less than a second. `alive` is called when fio has
         not answered for a while, to check whether the process still runs.
         """
         samples: list[VtSample] = []
@@ -252,14 +252,14 @@ class VirtualClock:
     def stop(self) -> None:
         """End the jobs at the current second; the next `advance` returns the last samples.
 
-        fio completes the I/O in flight, and reports like at the end of its runtime.
+        fio completes the I/O in flight, and then reports its results as at the end of its runtime.
         """
         self._stopped = True
         self._page.stop_at_s = 0
         self._bump()
 
     def close(self) -> None:
-        """Release the page; a fio that still runs ends with an error."""
+        """Release the memory page; a fio that still runs then ends with an error."""
         if self._descriptor < 0:
             return
         del self._page, self._go, self._event
@@ -277,7 +277,7 @@ class VirtualClock:
         futex_wake(self._go)
 
     def _run_to(self, second: int, alive: Callable[[], bool]) -> bool:
-        """Let fio run to the end of a second; return True if fio has ended before."""
+        """Let fio run until the end of a second; return True if fio ended earlier."""
         page = self._page
         if not self._stopped:
             page.hold_at_s = second
