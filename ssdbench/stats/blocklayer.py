@@ -1,13 +1,13 @@
-"""Measure the cost of the block layer: compare points with and without it, and read block traces.
+"""Measure the cost of the block layer: compare points with and without it, and read traces.
 
 A closed loop keeps a fixed number of requests in flight. By Little's law (1961) the time of a
-request is the number in flight divided by the rate. The difference between the two points is the
-cost of the layer, including queueing if several requests are in flight. Repeats are compared in the
-same way as repeats of two drives.
+request is the number of requests in flight divided by the rate. The difference of this time between
+the two points is the cost of the layer, including queueing if several requests are in flight. The
+repeats of the two points are compared in the same way as the repeats of two drives.
 
 In a block trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler
-(I), issued to the driver (D) and completed (C), in the letters of btt(1). If the trace also has
-an event of the driver or the interrupt, the time between D and C is divided at this event. The
+(I), issued to the driver (D) and completed (C); these are the letters of btt(1). If the trace also
+has an event of the driver or of the interrupt, this event divides the time between D and C. The
 method follows the report on wimpy processors (2010), section 4 "Driver Timing", and uses medians
 over all requests.
 """
@@ -26,7 +26,7 @@ from ssdbench.model.workload import IoEngine
 from ssdbench.stats.compare import ALPHA, compare
 from ssdbench.units import NS_PER_S
 
-# With plain io_uring only the layer differs; with libaio the submission interface does, too.
+# Against plain io_uring only the layer differs; against libaio the submission interface, too.
 _LIKE_IT = (IoEngine.IO_URING, IoEngine.LIBAIO)
 LEAST_REPEATS = 2
 
@@ -74,7 +74,7 @@ def _request_ns(point: PointResult) -> list[float]:
 
 
 class Step(StrEnum):
-    """Kind of a trace event: the step that a request has reached."""
+    """Name the kind of a trace event: the step that a request has reached."""
 
     QUEUED = "queued"  # Q
     PLACED = "placed"  # G: it got a request slot and a tag
@@ -92,7 +92,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One event of a block trace, about one request; without sectors, both numbers are 0."""
+    """Hold one trace event of one request; both sector fields are 0 if the event has no sectors."""
 
     at_ns: int
     step: Step
@@ -103,7 +103,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Request:
-    """The time at which one request passed each layer; None if no event shows the time."""
+    """Hold the time at which a request passed each layer; None if no event shows this time."""
 
     queued_ns: int | None
     placed_ns: int
@@ -115,7 +115,7 @@ class Request:
     completed_ns: int | None = None
 
     def layers(self) -> dict[str, int]:
-        """Return the nanoseconds in each layer, which add up to `whole_ns`."""
+        """Return the nanoseconds in each layer; their sum is `whole_ns`, the whole time."""
         if self.issued_ns is None or self.completed_ns is None:
             return {}
         found = {}
@@ -140,7 +140,7 @@ class Request:
 
 @dataclass(slots=True)
 class TracedRequests:
-    """All requests of a sequence of events."""
+    """Collect all requests from a sequence of trace events."""
 
     requests: list[Request] = field(default_factory=list)
     merged: int = 0  # bios and requests that became part of another
@@ -212,7 +212,7 @@ LAYERS = tuple(
 
 
 def traced_requests(events: Iterable[Seen]) -> TracedRequests:
-    """Process trace events in the order of time."""
+    """Process trace events, which must be in the order of time."""
     traced = TracedRequests()
     for seen in events:
         traced.take(seen)
@@ -220,7 +220,7 @@ def traced_requests(events: Iterable[Seen]) -> TracedRequests:
 
 
 def medians_ns(requests: Iterable[Request]) -> Mapping[str, float]:
-    """Return the median time of each layer. The medians do not add up to the total median."""
+    """Return the median time of each layer. These medians do not add up to the total median."""
     found = [request.layers() for request in requests]
     values = {layer: [own[layer] for own in found if layer in own] for layer in LAYERS}
     return {layer: float(median(own)) for layer, own in values.items() if own}

@@ -1,10 +1,10 @@
-"""Check that a number describes the drive, not the host, a buffer or other drives.
+"""Check that a number describes the drive, and not the host, a buffer or other drives.
 
-`loss` judges whether drives that work at the same time disturb each other. Each round measures
-every drive alone and all drives together, in random order; the loss of a drive is 1 - (rate
-together with others / rate alone). Drives may be measured side by side only if the upper end of the
-interval (Student's t, mean of the logarithms) is below MOST_LOSS for every drive and workload
-(intersection-union test, Berger 1982).
+`loss` judges whether drives slow each other when they work at the same time. Each round measures
+every drive without the others and all drives together, in random order; the loss of a drive is 1 -
+(rate together with others / rate without others). Drives may be measured at the same time only if
+the upper end of the interval of the loss (Student's t, mean of the logarithms) is below MOST_LOSS
+for every drive and workload (intersection-union test, Berger 1982).
 """
 
 import math
@@ -25,12 +25,12 @@ MIN_BUFFERS_PER_WINDOW = 20.0  # times the write buffer: what windows must write
 
 
 def in_flight(iops: float, lat_mean_ns: float) -> float:
-    """Return the mean number of requests in flight by Little's law (1961)."""
+    """Return the mean number of requests in flight, by Little's law (1961)."""
     return iops * lat_mean_ns / NS_PER_S
 
 
 def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
-    """Return the relative error of the number in flight by Little's law."""
+    """Return the relative difference of rate times latency from the queue depth (Little's law)."""
     return in_flight(iops, lat_mean_ns) / queue_depth - 1
 
 
@@ -39,8 +39,8 @@ def host_bound(
 ) -> HostBoundByCpu | HostBoundByCeiling | None:
     """Return a finding if the host, not the drive, seems to limit this rate, else None.
 
-    `cpu_percent` is the CPU use of the busiest generator thread. `ceiling_iops` is the rate of this
-    host on a null target with the same depth and jobs.
+    `cpu_percent` is the CPU use of the busiest thread of the load generator. `ceiling_iops` is the
+    rate of this host on a null target (no drive), with the same depth and jobs.
     """
     if cpu_percent is not None and cpu_percent >= HOST_CPU_PERCENT:
         return HostBoundByCpu(cpu_percent)
@@ -50,11 +50,11 @@ def host_bound(
 
 
 def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) -> Histogram:
-    """Return the waits of requests that became due while the generator waited for a slow request.
+    """Return the latencies of requests that were due while the generator waited for a slow one.
 
-    A generator that waits for a slow request does not send the requests that become due meanwhile.
-    HdrHistogram's correction adds them: for each latency l above the interval 1/rate, requests
-    waited for l - 1/rate, l - 2/rate, … and then took `own_ns` themselves.
+    A generator that waits for a slow request does not send the requests that become due during this
+    time. HdrHistogram's correction adds these requests: for each latency l above the interval
+    1/rate, they waited for l - 1/rate, l - 2/rate, … and then took `own_ns` each.
     """
     interval_ns = NS_PER_S / rate_iops
     edges = LOWER_EDGES_NS.astype(np.float64)
@@ -63,7 +63,7 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
     counts = np.zeros(len(middle))
     for index in np.flatnonzero((histogram.counts > 0) & (middle > interval_ns)):
         latency_ns = float(middle[index])
-        # request k waited for at least e while k <= (l + own - e) / interval
+        # Request k waited for at least e while k <= (l + own - e) / interval.
         above = np.floor((latency_ns + own_ns - edges) / interval_ns)
         above = np.clip(above, 0, math.floor(latency_ns / interval_ns))
         counts += histogram.counts[index] * (above[:-1] - above[1:])
@@ -72,7 +72,7 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
 
 
 def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
-    """Return the `histogram.n` slowest latencies of both histograms together."""
+    """Return the slowest `histogram.n` latencies of both histograms together."""
     both = np.cumsum((histogram.counts + waited.counts)[::-1])[::-1]
     kept = np.minimum(both, histogram.n)
     longest_ns = Histogram.merged([histogram, waited]).longest_ns or math.inf
@@ -80,11 +80,11 @@ def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
 
 
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
-    """Return how many times all windows of a point filled the write buffer; None if 20 or more.
+    """Return how often a point's windows filled the write buffer; None if 20 times or more.
 
-    Each window follows a settle phase that filled the buffer twice under the same load. So the
-    fill level of the buffer changes by at most one buffer during a window, which is a twentieth of
-    20 buffers.
+    Before each window, a settle phase under the same load filled the buffer twice. So the fill
+    level of the buffer changes by at most one buffer during a window, which is a twentieth of the
+    written bytes if windows write 20 buffers.
     """
     if not buffer_bytes or not written_bytes:
         return None
@@ -98,7 +98,7 @@ PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The loss, as a share, of a drive that works at the same time as other drives."""
+    """Hold the share of its rate that a drive loses while other drives also work."""
 
     drive: str
     workload: str
@@ -111,12 +111,12 @@ class Loss:
 
     @property
     def is_small(self) -> bool:
-        """Tell whether the loss is proven to be below MOST_LOSS."""
+        """Tell whether this loss is proven to be below MOST_LOSS."""
         return self.high is not None and self.high < MOST_LOSS
 
     @property
     def is_large(self) -> bool:
-        """Tell whether the loss is proven to be above MOST_LOSS."""
+        """Tell whether this loss is proven to be above MOST_LOSS."""
         return self.low is not None and self.low > MOST_LOSS
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ class Loss:
 def loss(
     drive: str, workload: str, alone_iops: Sequence[float], together_iops: Sequence[float]
 ) -> Loss:
-    """Estimate the loss of one drive from its rates in the same rounds."""
+    """Estimate the loss of one drive from its rates in the same rounds, alone and together."""
     rounds = len(alone_iops)
     alone = sum(alone_iops) / max(1, rounds)
     together = sum(together_iops) / max(1, rounds)

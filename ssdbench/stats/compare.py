@@ -1,16 +1,16 @@
-"""Compare drives and stored runs: which is faster, by how much, and how certain is it?
+"""Compare drives and stored runs: which one is faster, by how much, and how sure is that?
 
-Repeats are few and their distribution is not known, so tests use ranks: the exact Mann-Whitney
-test, and the Hodges-Lehmann shift with its interval. Both tests assume independent repeats, but
-repeats resemble their neighbours: with an autocorrelation of 0.5 to 0.8, tests for independent
-values call 38 to 79 % of equal drives different. So a difference counts only if a second test
-confirms it (`serial_difference`). The second test estimates the autocorrelation without bias
-(Marriott and Pope 1954; Kendall 1954) and with a margin, and uses the variance of the mean of an
-AR(1) series (effective number of values, Bayley and Hammersley 1946).
+Repeats are few and the distribution of their rates is not known, so tests use ranks: the exact
+Mann-Whitney test, and the Hodges-Lehmann shift with its interval. These tests assume independent
+repeats, but a repeat resembles the repeats before and after it: with an autocorrelation of 0.5 to
+0.8, tests for independent values call 38 to 79 % of equal drives different. So a difference is
+accepted only if a second test confirms it (`serial_difference`). The second test estimates the
+autocorrelation without bias (Marriott and Pope 1954; Kendall 1954), adds a margin, and uses the
+variance of the mean of an AR(1) series (effective number of values, Bayley and Hammersley 1946).
 
 Points of two runs are the same if their workloads are the same; ranges in bytes are compared as
 shares of the drive. All p-values of one comparison are corrected together (Holm). Repeats of a run
-describe one drive in one state, not how drives of a model differ.
+describe one drive in one state, not how drives of one model differ.
 """
 
 import math
@@ -40,7 +40,7 @@ ALLOWED = 40  # one visit per so many values is allowed: some happen by chance
 
 @dataclass(frozen=True, slots=True)
 class Serial:
-    """A difference of two means, with a p-value that allows for correlated neighbours."""
+    """Hold the difference of two means, tested with regard to correlated neighbouring values."""
 
     p: float  # two-sided
     half_width: float  # of the 95 % interval of the difference
@@ -49,7 +49,7 @@ class Serial:
 
 
 def serial_difference(first: Floats, second: Floats) -> Serial:
-    """Test the difference of two means; the values are in the order of measurement."""
+    """Test the difference of two means; values must be in the order of measurement."""
     pair = (first, second)
     total = len(first) + len(second)
     assumed = _autocorrelation(pair, total)
@@ -68,7 +68,7 @@ def serial_difference(first: Floats, second: Floats) -> Serial:
 
 
 def autocorrelation(values: Sequence[float] | Floats) -> float:
-    """Return the correlation of each value with the one before; 0 if there are fewer than 3."""
+    """Return the correlation of each value with the previous value; 0 for fewer than 3 values."""
     data = np.asarray(values, dtype=np.float64)
     away = data - data.mean()
     spread = float((away * away).sum())
@@ -76,7 +76,7 @@ def autocorrelation(values: Sequence[float] | Floats) -> float:
 
 
 def _autocorrelation(pair: tuple[Floats, Floats], total: int) -> float:
-    """Estimate one autocorrelation for both series, with a correction for bias and a margin."""
+    """Estimate one autocorrelation for both series, corrected for bias and with a margin."""
     found = sum(len(values) * autocorrelation(values) for values in pair) / total
     n = total / 2
     if n <= 4:
@@ -91,13 +91,13 @@ def _of_mean(values: Floats, assumed: float) -> tuple[float, float]:
     n = len(values)
     lags = np.arange(1, n)
     inflation = 1 + 2 * float(((1 - lags / n) * assumed**lags).sum())
-    # Correlated neighbours make the variance of a sample too small, too.
+    # If neighbouring values are correlated, the variance of a sample is too small, too.
     seen = max(1 - (inflation - 1) / (n - 1), 0.05)
     return float(values.var(ddof=1)) / seen * inflation / n, n / inflation
 
 
 def _visits(first: Floats, second: Floats) -> int:
-    """Count values of one series at the other's level; return the larger count."""
+    """Count the values of each series that reach the other's level; return the larger count."""
     low, high = (first, second) if first.mean() <= second.mean() else (second, first)
     up = int((low >= np.quantile(high, LEVEL)).sum())
     down = int((high <= np.quantile(low, 1 - LEVEL)).sum())
@@ -110,7 +110,7 @@ _EXACT_PRODUCT = 2500  # of the two sample sizes
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of a second sample with a first sample."""
+    """Hold the comparison of a second sample with a first sample."""
 
     shift: float  # Hodges-Lehmann: median of all differences second - first
     shift_low: float | None  # 95 %, None when the samples are too small for one
@@ -129,7 +129,7 @@ class Comparison:
 
     @property
     def unsure(self) -> bool:
-        """Tell whether only the test that assumes independent repeats shows a difference."""
+        """Tell whether a difference is shown only by the test that assumes independent repeats."""
         return self.p_mann_whitney <= ALPHA < self.p
 
 
@@ -149,14 +149,14 @@ def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
 
 
 def independent(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Comparison:
-    """Compare two samples without an order. Raises ValueError for fewer than two values in one."""
+    """Compare two samples without regard to order. Raises ValueError for fewer than 2 values."""
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(len(a), len(b)) < 2:
         raise ValueError("a comparison needs at least two values on both sides")
     differences = np.sort((b[None, :] - a[:, None]).ravel())
     wins = float((differences > 0).sum() + 0.5 * (differences == 0).sum())
     p_mann_whitney = _mann_whitney_p(a, b)
-    # Without overlap, or with equal values only, ranks have no variance: take the exact p.
+    # Without overlap, or with equal values only, ranks have no variance: the exact p-value is used.
     overlap = 0 < wins < len(differences) and differences[0] < differences[-1]
     low, high = _shift_interval(differences, len(a), len(b))
     return Comparison(
@@ -187,7 +187,7 @@ def _null_counts(n: int, m: int) -> npt.NDArray[np.float64]:
 
 
 def _mann_whitney_p(a: Floats, b: Floats) -> float:
-    """Return the two-sided p: exact for few values without ties, else normal."""
+    """Return the two-sided p-value: exact for few values without ties, else the normal one."""
     pooled = np.concatenate([a, b])
     distinct = len(np.unique(pooled))
     if distinct == 1:
@@ -213,7 +213,7 @@ def _midranks(values: Floats) -> Floats:
 
 
 def _brunner_munzel_p(a: Floats, b: Floats) -> float:
-    """Return the p-value of Brunner and Munzel (2000) for samples that overlap."""
+    """Return the p-value of the test of Brunner and Munzel (2000), for samples that overlap."""
     n, m = len(a), len(b)
     ranks = _midranks(np.concatenate([a, b]))
     first = n * float((ranks[:n] - _midranks(a)).var(ddof=1))
@@ -224,7 +224,7 @@ def _brunner_munzel_p(a: Floats, b: Floats) -> float:
 
 
 def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of the shift (Hollander and Wolfe, 4.3)."""
+    """Return the 95 % interval of the Hodges-Lehmann shift (Hollander and Wolfe, 4.3)."""
     if n * m <= _EXACT_PRODUCT:
         cumulative = np.cumsum(_null_counts(min(n, m), max(n, m)))  # in this order more exact
         rank = int(np.searchsorted(cumulative, 0.025, side="right"))
@@ -237,7 +237,7 @@ def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, 
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Correct p-values for multiple comparisons (Holm 1979); the order stays the same."""
+    """Correct p-values for multiple comparisons (Holm 1979); their order stays the same."""
     order = np.argsort(p_values)
     corrected = np.empty(len(p_values))
     highest = 0.0
@@ -253,7 +253,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One point of two runs: run `second` compared with run `first`."""
+    """Hold one point that two runs have: run `second` compared with run `first`."""
 
     label: str
     first: int  # index of the run
@@ -270,25 +270,25 @@ class Pair:
 
     @property
     def shift_percent(self) -> float | None:
-        """Return the Hodges-Lehmann shift in percent of the first run's mean."""
+        """Return the Hodges-Lehmann shift, in percent of the first run's mean."""
         estimate = self.points[0].estimate("iops")
         return 100 * self.found.shift / estimate.value if estimate and estimate.value else None
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """Return the bounds of the first and of the second run in IOPS."""
+        """Return the bounds of both runs in IOPS; None for a rate that was not steady."""
         first, second = (None if p.unsteady else p.estimate("iops") for p in self.points)
         return first.bound if first else None, second.bound if second else None
 
     @property
     def bound_percent(self) -> float | None:
-        """Return the difference of the second run's bound from the first run's, in percent."""
+        """Return the difference between the bounds of both runs, in percent of the first bound."""
         first, second = self.bounds
         return 100 * (second / first - 1) if first and second is not None else None
 
     @property
     def validated(self) -> bool:
-        """Tell whether the point is VALIDATED in both runs."""
+        """Tell whether this point is VALIDATED in both runs."""
         return all(point.verdict == "VALIDATED" for point in self.points)
 
 
@@ -299,7 +299,7 @@ RATE = "rate_within_limit_iops"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A rate within a limit of latency, or a p99, that two runs measured in the same way."""
+    """Hold a rate within a limit of latency, or a p99, that two runs measured in the same way."""
 
     label: str
     metric: str  # RATE or P99
@@ -313,9 +313,10 @@ class Measured:
 
     @property
     def differs(self) -> bool | None:
-        """Tell whether the values differ; None if nothing can test it.
+        """Tell whether the two values differ; None if no test is possible.
 
-        Rates differ by the test of their searches, latencies if their 95 % intervals are apart.
+        Rates differ by the test of their searches; latencies differ if their 95 % intervals do not
+        touch.
         """
         if self.metric == RATE:
             return None if self.p_corrected is None else self.p_corrected <= ALPHA
@@ -327,7 +328,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Things that several runs have in common, and things that were not compared."""
+    """Hold everything that several runs have in common, and the things that were not compared."""
 
     pairs: tuple[Pair, ...]
     left_out: tuple[str, ...]  # sentences that say what was not compared, and why
@@ -336,12 +337,12 @@ class Compared:
 
     @property
     def every(self) -> tuple[Pair | Measured, ...]:
-        """Return all points, rates and latencies that were compared."""
+        """Return all compared points, rates and latencies."""
         return (*self.pairs, *self.rates, *self.latencies)
 
 
 def compared(results: Sequence[RunResult]) -> Compared:
-    """Compare every two runs, point by point."""
+    """Compare every two of these runs, point by point."""
     points = [points_of(result) for result in results]
     raw = [
         (key, a, b, compare(_rates(points[a][key]), _rates(points[b][key])))
@@ -371,7 +372,7 @@ def compared(results: Sequence[RunResult]) -> Compared:
 
 
 def _rates_of(result: RunResult) -> dict[Key, tuple[RateFound, bool]]:
-    """Return the rate searches of a run, each with whether it is validated."""
+    """Return the rate searches of a run, each with a flag that tells if it is validated."""
     found: dict[Key, tuple[RateFound, bool]] = {}
     for stage, told in result.having(RateFound):
         same = (
@@ -383,7 +384,7 @@ def _rates_of(result: RunResult) -> dict[Key, tuple[RateFound, bool]]:
 
 
 def search_rates(found: RateFound) -> list[float]:
-    """Return the highest rate that kept the limit in each search; 0 if none did."""
+    """Return the highest rate that kept the limit in each search; 0 if no rate did."""
     rates = []
     for search in sorted({step.search for step in found.steps if step.search}):
         kept = 0.0
@@ -464,7 +465,7 @@ def _p99_pairs(
     *,
     validated: bool,
 ) -> Iterator[Measured]:
-    """Yield the p99 of each direction that both runs published."""
+    """Yield the p99 of each direction for which both runs published a p99."""
     first, second = (
         {e.direction: e for e in own if e.metric == P99 and e.status != "suppressed"}
         for own in both
@@ -488,7 +489,7 @@ def _p99_pairs(
 
 
 def points_of(result: RunResult) -> dict[Key, PointResult]:
-    """Return the first measurement of each point of a run, by a key for comparisons."""
+    """Return the first measurement of each point of a run, by a key that runs share."""
     points: dict[Key, PointResult] = {}
     for stage in result.stages:
         for point in stage.points:
@@ -504,7 +505,7 @@ def _key(point: PointResult, size_bytes: int) -> Key:
 
 
 def _rates(point: PointResult) -> list[float]:
-    """Return the IOPS of the repeats in the order of measurement."""
+    """Return the IOPS of the repeats, in the order of measurement."""
     return [repeat.iops for repeat in sorted(point.repeats, key=lambda r: r.sequence)]
 
 
@@ -544,7 +545,7 @@ def _left_out(
 
 
 def _only_one(results: Sequence[RunResult]) -> Iterator[str]:
-    """Name the rate searches and the loads that only one run has."""
+    """Yield a sentence for each rate search and each load that only one run has."""
     if planned := list(_planned_loads(results)):
         yield (
             f"the planned load of one drive is not the same: {listed(planned)}; p99 at different "
@@ -566,7 +567,7 @@ def _only_one(results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def _planned_loads(results: Sequence[RunResult]) -> Iterator[str]:
-    """Name the planned load of each run and its p99, if the loads of the runs are not the same."""
+    """Yield the planned load and p99 of each run, if the planned loads of the runs differ."""
     planned = [
         (result.run_id, found)
         for result in results
@@ -587,7 +588,7 @@ SAME_LOAD = 1.01  # times, for loads that are compared
 
 
 def _not_taken(results: Sequence[RunResult]) -> Iterator[str]:
-    """Name the kinds of stages that cannot be compared, with the runs that have them."""
+    """Yield a sentence for each kind of stage that cannot be compared, with its runs."""
     having: dict[str, list[str]] = {}
     for result in results:
         for stage in result.stages:

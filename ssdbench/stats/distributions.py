@@ -1,8 +1,9 @@
 """Compute quantiles and tail probabilities in double precision, without SciPy (140 MB).
 
-The factors before continued fractions and series use deviations from the mean and the remainder of
-Stirling's formula (Loader 2000, "Fast and accurate computation of binomial probabilities"), so that
-large arguments lose no digits. Tests compare all functions with SciPy to 1e-12.
+The factors in front of continued fractions and series are computed from deviations from the mean
+and from the remainder of Stirling's formula (Loader 2000, "Fast and accurate computation of
+binomial probabilities"), so that large arguments lose no digits. Tests compare all functions with
+SciPy to a relative error of 1e-12.
 """
 
 import math
@@ -22,7 +23,7 @@ _STIRLING_FROM = 15.0
 def incomplete_beta(a: float, b: float, x: float, y: float) -> float:
     """Return the regularised incomplete beta function I_x(a, b).
 
-    The caller also gives y = 1 - x, because either may be too small to compute from the other.
+    The caller also gives y = 1 - x, because either may be too small to be computed from the other.
     """
     if x <= 0 or y <= 0:
         return 0.0 if x <= 0 else 1.0
@@ -42,7 +43,7 @@ def _beta_tail(a: float, b: float, x: float, y: float) -> float:
 def one_plus_lambert(share: float) -> float:
     """Return 1 + W(-r exp(-r)) for r = 1 + share and share > 0, where W is Lambert's function.
 
-    The result is the solution u of -u - log(1 - u) = share - log(1 + share), and keeps its digits
+    The result is the solution u of -u - log(1 - u) = share - log(1 + share); its digits stay exact
     near 0.
     """
     wanted = share - math.log1p(share)
@@ -54,7 +55,7 @@ def one_plus_lambert(share: float) -> float:
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return the zero of a function that changes its sign once between `low` and `high`."""
+    """Return the zero of a function whose sign changes once between `low` and `high`."""
     rising = function(low) < 0
     while low < (middle := (low + high) / 2) < high:
         if (function(middle) < 0) == rising:
@@ -65,7 +66,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """Return the smallest integer above `low` for which `holds` is true, else `high`."""
+    """Return the smallest integer above `low` for which `holds` is true; else `high`."""
     while high - low > 1:
         middle = (low + high) // 2
         if holds(middle):
@@ -76,14 +77,14 @@ def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 
 def _remainder(z: float) -> float:
-    """Return log Γ(z) minus Stirling's (z - 1/2) log z - z + log(2π)/2."""
+    """Return log Γ(z) minus Stirling's approximation (z - 1/2) log z - z + log(2π)/2."""
     if z < _STIRLING_FROM:
         return math.lgamma(z) - (z - 0.5) * math.log(z) + z - 0.5 * math.log(2 * math.pi)
     return math.fsum(c / z ** (2 * k + 1) for k, c in enumerate(_STIRLING))
 
 
 def _log_ratio(value: float, mean: float) -> float:
-    """Return log(value / mean), accurate even where they are nearly equal."""
+    """Return log(value / mean), accurate even if `value` and `mean` are nearly equal."""
     away = (value - mean) / mean
     return math.log1p(away) if abs(away) < 0.5 else math.log(value / mean)
 
@@ -113,11 +114,11 @@ _REACH = 9.0  # the integral goes from 1 - r to 1 + r, r = this over the root of
 
 @cache
 def t_quantile(probability: float, degrees: float) -> float:
-    """Return a quantile of Student's t distribution."""
+    """Return the quantile of Student's t distribution for this probability."""
     if probability == 0.5:
         return 0.0
     wanted = 2 * min(probability, 1 - probability)
-    # Newton's method on log(tail) over log(t), from the normal quantile, which is smaller.
+    # Newton's method for log(tail) over log(t); it starts at the normal quantile, which is smaller.
     t, step = -_NORMAL.inv_cdf(wanted / 2), 1.0
     log_constant = (
         math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)
@@ -149,7 +150,7 @@ def f_upper_p(statistic: float, above: int, below: int) -> float:
 
 
 def binomial_at_most(count: int, trials: int, success: float) -> float:
-    """Return P(X <= count) for a binomial X."""
+    """Return P(X <= count) for a binomial random variable X."""
     if count < 0 or count >= trials:
         return 0.0 if count < 0 else 1.0
     return incomplete_beta(trials - count, count + 1, 1 - success, success)
@@ -157,7 +158,7 @@ def binomial_at_most(count: int, trials: int, success: float) -> float:
 
 @cache
 def binomial_quantile(probability: float, trials: int, success: float) -> int:
-    """Return the smallest k with P(X <= k) >= probability for a binomial X."""
+    """Return the smallest k with P(X <= k) >= probability, for a binomial random variable X."""
     return smallest(-1, trials, lambda k: binomial_at_most(k, trials, success) >= probability)
 
 
@@ -171,7 +172,7 @@ def binomial_upper_limit(successes: int, trials: int, *, confidence: float = 0.9
 
 
 def hypergeometric_at_most(count: int, population: int, marked: int, drawn: int) -> float:
-    """Return P(X <= count), where X of `drawn` items sampled from a `population` are marked."""
+    """Return P(X <= count), where X is how many of `drawn` random items are marked."""
     least, most = max(0, drawn - (population - marked)), min(drawn, marked)
     if count < least or count >= most:
         return 0.0 if count < least else 1.0
@@ -190,14 +191,15 @@ def _log_choose(n: int, k: int) -> float:
 def tolerance_factor(n: int, *, share: float = 0.95, confidence: float = 0.95) -> float:
     """Return the factor k of the one-sided tolerance bound mean - k * sd of normal values.
 
-    At least `share` of the population lies above the bound, with `confidence`. The factor is exact,
-    from the noncentral t distribution (Owen 1968): 2.911 for n = 10. Raises ValueError for n < 2.
+    With probability `confidence`, at least `share` of the population is above this bound. The
+    factor k is exact, from the noncentral t distribution (Owen 1968): k is 2.911 for n = 10. Raises
+    ValueError for n < 2.
     """
     if n < 2:
         raise ValueError(f"a tolerance bound needs at least two values, got {n}")
     degrees, root_n = n - 1, math.sqrt(n)
     quantile = _NORMAL.inv_cdf(share)
-    # Integrate P(mean - k sd <= quantile) over the standard deviation of the sample.
+    # Integrate P(mean - k sd <= quantile) over the distribution of the sample's standard deviation.
     reach = _REACH / math.sqrt(degrees)
     low = max(0.0, 1 - reach)  # panels are narrower here: small samples have an sd near 0
     edges = low + (1 + reach - low) * np.linspace(0.0, 1.0, _PANELS + 1) ** 2

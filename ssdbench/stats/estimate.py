@@ -1,7 +1,7 @@
 """Estimate values from repeats, with intervals and pessimistic bounds.
 
 docs/numbers.md explains how the formulas are used. n is the number of repeats, about ten; tests
-measure how often the intervals contain the true value for samples that small.
+measure how often the intervals contain the true value for samples of this size.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from ssdbench.stats.series import Floats
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A two-sided 95 % interval."""
+    """Hold a two-sided 95 % confidence interval."""
 
     low: float
     high: float
@@ -47,7 +47,7 @@ def median_interval(values: Sequence[float] | Floats) -> Interval | None:
 
 
 def lower_tolerance(values: Sequence[float] | Floats) -> float | None:
-    """Return the 95/95 lower tolerance bound: 95 % of such values exceed it, with 95 % confidence.
+    """Return the 95/95 lower tolerance bound: 95 % of such values exceed it (95 % confidence).
 
     The bound assumes that the values have a normal distribution. The result is None for fewer than
     two values.
@@ -65,14 +65,14 @@ def upper_tolerance(values: Sequence[float] | Floats) -> float | None:
 
 
 def coefficient_of_variation(values: Sequence[float] | Floats) -> float:
-    """Return standard deviation / mean; 0 for fewer than two values or a mean of 0."""
+    """Return the standard deviation over the mean; 0 for fewer than two values or a mean of 0."""
     data = np.asarray(values, dtype=np.float64)
     mean = float(data.mean()) if len(data) else 0.0
     return float(data.std(ddof=1)) / mean if len(data) > 1 and mean else 0.0
 
 
 def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
-    """Estimate the mean of repeats, with its t interval and the lower tolerance bound."""
+    """Estimate the mean of repeats, with its t interval and its lower tolerance bound."""
     interval, bound = t_interval(values), lower_tolerance(values)
     return Estimate(
         metric=metric,
@@ -87,7 +87,7 @@ def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate
 
 
 def cost_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
-    """Estimate the mean of a quantity whose pessimistic side is the upper one."""
+    """Estimate the mean of a quantity of which more is worse, with its upper tolerance bound."""
     mean = mean_of_repeats(values, metric, unit)
     return mean.model_copy(update={"bound": upper_tolerance(values)})
 

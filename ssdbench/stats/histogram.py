@@ -1,9 +1,10 @@
-"""Count latencies in fio's bins, merge histograms by adding counts, and take percentiles.
+"""Count latencies in fio's bins, add up histograms, and compute percentiles.
 
 The bins are fio's (`stat.h`: FIO_IO_U_PLAT_BITS 6, 29 groups of 64): exact below 128 ns, then 64
-bins per power of two. A percentile is the *upper* edge of its bin, so the error of the binning (at
-most 1/64) is on the pessimistic side. The last bin has no upper edge: it holds all I/Os above 17 s.
-The end of the last bin is the longest latency, if fio reports it beside its bins.
+bins per power of two. A percentile is given as the *upper* edge of its bin, so the error of the
+binning (at most 1/64) makes the percentile larger, which is pessimistic. The last bin has no upper
+edge: this bin holds all I/Os above 17 s. The longest latency is used as the end of the last bin, if
+fio reports it beside its bins.
 """
 
 import math
@@ -36,9 +37,9 @@ OPEN_NS = float(LOWER_EDGES_NS[BINS - 1])  # where the last bin begins; it has n
 
 
 def bin_of(latency_ns: npt.ArrayLike) -> Counts:
-    """Return the bin of each latency in nanoseconds; the last bin takes all above 17 s."""
+    """Return the bin number of each latency in ns; all latencies above 17 s are in the last bin."""
     latency = np.asarray(latency_ns)
-    # The first bits of a double, exponent and highest 6 of the mantissa, number the bins.
+    # The first bits of a double (exponent and highest 6 bits of the mantissa) give the bin number.
     octave_and_bin = latency.astype(np.float64).view(np.int64) >> (52 - GROUP_BITS)
     bins = octave_and_bin - ((1023 + GROUP_BITS - 1) << GROUP_BITS)
     exact = latency.astype(np.int64) if latency.dtype.kind != "f" else np.floor(latency)
@@ -47,7 +48,7 @@ def bin_of(latency_ns: npt.ArrayLike) -> Counts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """Number of I/Os per latency bin."""
+    """Hold the number of I/Os in each latency bin."""
 
     counts: Counts
     longest_ns: float | None = None  # None if the last bin is empty, or its end is not known
@@ -59,7 +60,7 @@ class Histogram:
 
     @classmethod
     def of(cls, latencies_ns: npt.ArrayLike) -> "Histogram":
-        """Return the histogram of single latencies in nanoseconds."""
+        """Return the histogram of single latencies, given in nanoseconds."""
         found = cls(np.bincount(bin_of(latencies_ns), minlength=BINS).astype(np.int64))
         return found.ended(float(np.max(latencies_ns, initial=0)))
 
@@ -74,7 +75,7 @@ class Histogram:
 
     @classmethod
     def merged(cls, parts: Iterable["Histogram"]) -> "Histogram":
-        """Return one histogram with the I/Os of all parts."""
+        """Return one histogram that holds the I/Os of all given histograms."""
         total = np.zeros(BINS, dtype=np.int64)
         longest_ns = []
         for part in parts:
@@ -84,12 +85,12 @@ class Histogram:
         return cls(total).ended(max(longest_ns, default=0.0))
 
     def ended(self, longest_ns: float) -> "Histogram":
-        """Set the longest latency as the end of the last bin, if it is finite and in that bin."""
+        """Set the longest latency as the end of the last bin, if finite and in this bin."""
         known = self.counts[-1] > 0 and OPEN_NS <= longest_ns < math.inf
         return replace(self, longest_ns=longest_ns if known else None)
 
     def scaled(self, share: float) -> "Histogram":
-        """Return a share of the counts; a bin's rounding error goes to the next bin."""
+        """Return a share of all counts; a rounding error in one bin is carried to the next."""
         up_to = np.rint(np.cumsum(self.counts) * share).astype(np.int64)
         return replace(self, counts=np.diff(up_to, prepend=0))
 
@@ -99,11 +100,11 @@ class Histogram:
         return int(self.counts.sum())
 
     def percentile_ns(self, quantile: float) -> float:
-        """Return the latency that a share `quantile` (0.99 for p99) of the I/Os did not exceed.
+        """Return the latency that a share `quantile` of the I/Os did not exceed (0.99 for p99).
 
-        The result is the upper edge of the bin with the rank ceil(quantile * n). For the last bin
-        the result is the longest latency, or infinity if that is not known. Raises ValueError for
-        an empty histogram.
+        The result is the upper edge of the bin that contains the I/O with the rank ceil(quantile *
+        n). For the last bin, the result is the longest latency, or infinity if this latency is not
+        known. Raises ValueError if the histogram is empty.
         """
         if self.n == 0:
             raise ValueError("an empty histogram has no percentiles")
@@ -117,28 +118,28 @@ class Histogram:
         return float(LOWER_EDGES_NS[index + 1] - (1 if exact else 0))
 
     def middles_ns(self) -> npt.NDArray[np.float64]:
-        """Return the middle of each bin; for the last bin its end, if known."""
+        """Return the middle of each bin in ns; for the last bin its end, if this is known."""
         middles = (LOWER_EDGES_NS[:-1] + LOWER_EDGES_NS[1:] - 1) / 2
         if self.longest_ns is not None:
             middles[-1] = self.longest_ns
         return np.asarray(middles, dtype=np.float64)
 
     def share_above(self, latency_ns: float) -> float:
-        """Return the share of the I/Os in bins that begin at this latency or above."""
+        """Return the share of the I/Os in bins that begin at or above this latency."""
         first = int(np.searchsorted(LOWER_EDGES_NS[:BINS], latency_ns, side="left"))
         return float(self.counts[first:].sum()) / self.n if self.n else 0.0
 
     def mean_ns(self) -> float:
-        """Return the mean of the bins' middles; too low if the end of the last bin is not known."""
+        """Return the mean of the bins' middles; too low if a used last bin has no known end."""
         return float((self.counts * self.middles_ns()).sum() / max(self.n, 1))
 
     def min_ns(self) -> float:
-        """Return the lower edge of the lowest bin in use."""
+        """Return the lower edge of the lowest bin that holds I/Os; 0 without I/Os."""
         used = np.flatnonzero(self.counts)
         return float(LOWER_EDGES_NS[used[0]]) if len(used) else 0.0
 
     def max_ns(self) -> float:
-        """Return the upper edge of the highest bin in use; infinity if its end is not known."""
+        """Return the upper edge of the highest bin that holds I/Os; infinity if it is not known."""
         used = np.flatnonzero(self.counts)
         return self._upper_edge_ns(int(used[-1])) if len(used) else 0.0
 
@@ -146,8 +147,8 @@ class Histogram:
 def arrays_of(**named: "Histogram | Sequence[Histogram]") -> dict[str, npt.NDArray[Any]]:
     """Turn histograms into arrays for a file: counts by name, and the longest latency of each.
 
-    Several histograms of one name become rows. The longest latency is 0 if it is not known or
-    not needed.
+    If one name has several histograms, each becomes a row. The stored longest latency is 0 if it is
+    not known or not needed.
     """
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name, one in named.items():
@@ -161,7 +162,7 @@ def arrays_of(**named: "Histogram | Sequence[Histogram]") -> dict[str, npt.NDArr
 
 
 def from_arrays(stored: Mapping[str, npt.NDArray[Any]], name: str) -> list[Histogram]:
-    """Return the histograms of a name from stored arrays; older files have no longest latency."""
+    """Return the histograms that are stored under a name; older files have no longest latency."""
     if name not in stored:
         return []
     rows = np.asarray(stored[name]).astype(np.int64).reshape(-1, BINS)

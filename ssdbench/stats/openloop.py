@@ -1,9 +1,10 @@
-"""Judge offered rates and replays by latencies that count from the time when a request was due.
+"""Judge offered rates and replays by latencies counted from the time when a request was due.
 
-A request that was never sent has waited until the end of the window. In a replay a client sends a
-request when it is due and the previous answer has come, so done = max(due, done before) + latency
-(Lindley 1952). fio logs whole milliseconds. If a request is done more than `LATE_NS` later than
-this formula says, it was sent late, and its latency still counts from the time when it was due.
+A request that was never sent has waited until the end of the window. In a replay, a client sends a
+request when it is due and the client's previous request is done, so done = max(due, done before) +
+latency (Lindley 1952). fio logs whole milliseconds. If a request is done more than `LATE_NS` later
+than this formula says, the request was sent late, and its latency still counts from the time when
+it was due.
 """
 
 import math
@@ -34,7 +35,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requests:
-    """All requests of one run of fio, on one clock, in the order in which they were due."""
+    """Hold all requests of one run of fio, on one clock, in the order in which they were due."""
 
     due_ns: Whole
     sent_ns: Whole  # NEVER_NS for a request that was never sent
@@ -43,7 +44,7 @@ class Requests:
 
     @classmethod
     def of(cls, due_ns: Whole, sent_ns: Whole, done_ns: Whole, is_write: Flags) -> Self:
-        """Sort requests by when they were due."""
+        """Sort requests by the times when they were due."""
         order = np.argsort(due_ns, kind="stable")
         return cls(due_ns[order], sent_ns[order], done_ns[order], is_write[order])
 
@@ -61,11 +62,11 @@ class Requests:
         )
 
     def of_direction(self, *, writes: bool) -> "Requests":
-        """Return only the writes, or only the reads."""
+        """Return only the writes if `writes` is true, else only the reads."""
         return self._chosen(self.is_write if writes else ~self.is_write)
 
     def due_between(self, from_ns: float, to_ns: float) -> "Requests":
-        """Return the requests that were due from `from_ns` to before `to_ns`."""
+        """Return the requests that were due at or after `from_ns` and before `to_ns`."""
         first, last = np.searchsorted(self.due_ns, (from_ns, to_ns))
         return self._chosen(slice(first, last))
 
@@ -75,22 +76,22 @@ class Requests:
         )
 
     def waited_ns(self, end_ns: float) -> Whole:
-        """Return the times from due to done; a request that is not done waits until `end_ns`."""
+        """Return the time from due to done of each request; unfinished ones wait until `end_ns`."""
         ended = np.where(self.done_ns == NEVER_NS, round(end_ns), self.done_ns)
         return np.asarray(ended - self.due_ns, dtype=np.int64)
 
     def seen_ns(self) -> Whole:
-        """Return the times from sent to done of all sent requests, as the generator sees them."""
+        """Return the time from sent to done of each sent request, as the load generator sees it."""
         sent = self.sent_ns < NEVER_NS
         return np.asarray(self.done_ns[sent] - self.sent_ns[sent], dtype=np.int64)
 
 
 def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: float) -> float:
-    """Return the share of requests that were due while all clients waited for an answer."""
+    """Return the share of requests that became due while all clients waited for an answer."""
     due = requests.due_between(from_ns, to_ns).due_ns
     if not len(due):
         return 0.0
-    # A stable sort is fast here, as the times are nearly in order.
+    # A stable sort is fast here, because the times are nearly in order.
     sent, done = (np.sort(at, kind="stable") for at in (requests.sent_ns, requests.done_ns))
     if not np.any(sent[clients - 1 :] < done[: max(len(done) - clients + 1, 0)]):
         return 0.0  # there were never as many in flight
@@ -99,9 +100,9 @@ def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: floa
 
 
 def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
-    """Count how often waits rose above the limit: a stall ends when the drive has caught up.
+    """Count how often waits rose above the limit; each stall ends when the drive has caught up.
 
-    The drive has caught up when a request waited no longer than the median, and no wait above the
+    The drive has caught up if a request waited no longer than the median, and no wait above the
     limit occurred for a time as long as the limit.
     """
     above = np.flatnonzero(waited_ns > limit_ns)
@@ -117,9 +118,9 @@ def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
 class Search:
     """Find the highest rate that keeps the limit: double or halve the rate, then bisect.
 
-    Call `next_iops`, measure that rate, and pass the result to `saw`; None ends the search. A
-    rate above a failed rate is never tried again, and does not count even if it kept the limit
-    by chance.
+    The caller measures the rate from `next_iops` and gives the result to `saw`, until the rate is
+    None. A rate above a failed rate is not tried again; it is not used even if it kept the limit by
+    chance before.
     """
 
     start_iops: float
@@ -131,7 +132,7 @@ class Search:
     steps: int = 0
 
     def next_iops(self) -> float | None:
-        """Return the rate to try now; None when the search has ended."""
+        """Return the rate to try next; None when the search has ended."""
         if self.steps >= MOST_STEPS:
             return None
         held, failed = self.held_iops, self.failed_iops
@@ -144,7 +145,7 @@ class Search:
         return None if failed <= held * (1 + self.resolution) else math.sqrt(held * failed)
 
     def saw(self, iops: float, *, held: bool) -> None:
-        """Record whether a rate kept the limit."""
+        """Record whether a tried rate kept the limit."""
         self.steps += 1
         if held:
             self.held_iops = max(iops, self.held_iops or 0.0)
@@ -155,7 +156,7 @@ class Search:
 
 
 def confidence_of_lowest(repeats: int) -> float:
-    """Return the confidence that the lowest of some results is below their median: 0.97 for 5."""
+    """Return the confidence that the lowest of some results is below the median: 0.97 for five."""
     return 1 - 0.5**repeats
 
 
@@ -168,7 +169,7 @@ SLACK_NS = 1_000_000_000  # requests done this long after the last was due were 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Client:
-    """The requests of one client and their log entries, both in the order of sending."""
+    """Hold the requests of one client and its log entries, both in the order of sending."""
 
     due_ns: Whole
     writes: Flags
@@ -178,19 +179,19 @@ class Client:
 
     @property
     def sound(self) -> bool:
-        """Tell whether the log fits these requests."""
+        """Tell whether the log entries fit the requests of this client."""
         sent = len(self.done_ms)
         return sent <= len(self.due_ns) and bool(np.all(self.writes[:sent] == self.logged_writes))
 
     def start_ns(self) -> int:
-        """Return when the replay began, at most 1 ms too early (nothing is sent too early)."""
+        """Return when the replay began, at most 1 ms too early, as nothing is sent too early."""
         due_ns = self.due_ns[: len(self.done_ms)] // NS_PER_MS * NS_PER_MS
         return int((self.done_ms * NS_PER_MS - due_ns - self.latency_ns).min())
 
 
 @dataclass(slots=True)
 class Waits:
-    """Sum of the waits of all clients of one replay, in constant memory."""
+    """Add up the waits of all clients of one replay, in constant memory."""
 
     start_ns: int  # on the clock of the logs
     last_due_ns: int
@@ -211,7 +212,7 @@ class Waits:
         self._off = np.zeros(1 << 16, dtype=np.int64)  # requests by how far off, in 0.1 ms
 
     def add(self, client: Client) -> None:
-        """Add the requests of one client."""
+        """Add the requests of one client to the sums."""
         sent = len(client.done_ms)
         due = client.due_ns[:sent]
         latency = client.latency_ns
@@ -238,7 +239,7 @@ class Waits:
                                      minlength=len(self._off))  # fmt: skip
 
     def arrivals_off_ns(self) -> float:
-        """Return the 99th percentile of the error in sending time, for free clients."""
+        """Return the 99th percentile of errors in the time of sending, over free clients."""
         total = int(self._off.sum())
         if not total:
             return 0.0
@@ -246,7 +247,7 @@ class Waits:
 
 
 def _done(due: Whole, latency: Whole, logged: Whole) -> tuple[Whole, Flags]:
-    """Return when each request was done, and whether its client was busy when it was due."""
+    """Return when each request was done, and whether its client was busy when it became due."""
     late = logged - latency - due > LATE_NS
     total = np.cumsum(latency)
     least = np.maximum(due + latency, np.where(late, logged, 0))
@@ -264,7 +265,7 @@ TREND_CHANGE = 0.2  # rise of the mean latency over a window that shows a growin
 
 @dataclass(frozen=True, slots=True)
 class OfferedWindow:
-    """The offered rate, the window in which requests count, and the limit of latency."""
+    """Hold the offered rate, the window in which requests count, and the limit of latency."""
 
     offered_iops: float
     clients: int
@@ -283,9 +284,9 @@ class OfferedWindow:
 def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
     """Judge the requests that were due in a window.
 
-    The limited direction must keep the limit. If no direction is limited, reads and writes must
-    both keep the limit, and the slower direction is reported. A request that was not done by the
-    end of the window has waited until then.
+    If one direction is limited, only this direction must keep the limit. Else reads and writes must
+    both keep the limit, and the slower direction is reported. A request that was not done at the
+    end of the window has waited until the end.
     """
     begins, ends = offer.from_s * NS_PER_S, offer.to_s * NS_PER_S
     window = requests.due_between(begins, ends)
@@ -318,7 +319,7 @@ def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
         achieved_iops=achieved,
         percentile_upper_ns=math.inf if upper is None else upper,
         backlog_grows=any(_grows(parts) for parts in blocks),
-        # Requests that may be in flight at the end of the window, each still within the limit.
+        # These requests may be in flight at the end of the window without being above the limit.
         chance_iops=on_their_way_iops(offer.offered_iops, offer.limit_ns, offer.seconds),
     )
     kept = keeps(step, offer.limit_ns)
@@ -345,18 +346,18 @@ def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
 
 
 def on_their_way_iops(offered_iops: float, limit_ns: float, seconds: float) -> float:
-    """Return the IOPS that may be missing because requests are in flight at the end."""
+    """Return how many IOPS may be missing because requests are in flight at the window's end."""
     within_s = limit_ns / NS_PER_S if math.isfinite(limit_ns) else 1.0
     return offered_iops * within_s / seconds
 
 
 def _together(blocks: Sequence[Sequence[Histogram]]) -> list[Histogram]:
-    """Return the waits of all directions together, for each part of a window."""
+    """Return the waits of reads and writes together, for each part of a window."""
     return [Histogram.merged(parts) for parts in zip(*blocks, strict=True)]
 
 
 def blocked(requests: Requests, waited_ns: Whole, offer: OfferedWindow) -> list[Histogram]:
-    """Return the waits of a window as one histogram per block of time, by due time."""
+    """Return the waits of a window as one histogram for each part of its time, by due time."""
     edges = np.linspace(offer.from_s, offer.to_s, WINDOW_BLOCKS + 1)[1:-1] * NS_PER_S
     parts = np.split(waited_ns, np.searchsorted(requests.due_ns, edges))
     return [Histogram.of(part) for part in parts]
@@ -369,7 +370,7 @@ def _grows(parts: list[Histogram]) -> bool:
 
 
 def undelivered(step: RateTrial, limit_ns: float) -> str:
-    """Return why a drive did not keep up with an offered rate; empty if it did."""
+    """Return why a drive did not keep up with an offered rate; "" if it kept up."""
     chance = on_their_way_iops(step.offered_iops, limit_ns, step.window_s)
     due_iops = step.due_iops or step.offered_iops
     rate = RateStep(due_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)

@@ -1,10 +1,11 @@
-"""Estimate percentiles of merged histograms, with intervals that allow for clusters of slow I/Os.
+"""Estimate percentiles of merged histograms, with intervals that allow for clusters.
 
-Counts of all repeats are added before a percentile is taken, because an average of percentiles is
-not a percentile. Intervals by rank assume independent I/Os, but slow I/Os come in clusters, for
-example during garbage collection: such an interval of p99.9 then contains the true value in 25 % of
-cases only. So the number of I/Os is divided by the design effect (Kish 1965): the variance over the
-mean of the number of slow I/Os per section. Sections are blocks of time or repeats.
+The counts of all repeats are added before a percentile is taken, because an average of percentiles
+is not a percentile. Intervals by rank assume independent I/Os, but slow I/Os come in clusters, for
+example during garbage collection: such an interval of p99.9 contains the true value in only 25 % of
+cases. So the number of I/Os is divided by the design effect (Kish 1965), which is the variance
+divided by the mean of the number of slow I/Os per section. A section is a part of the measured
+time, or a repeat.
 """
 
 import math
@@ -28,18 +29,19 @@ QUANTILES = {
 }
 PUBLISHED_BEYOND = 100  # independent I/Os beyond the percentile
 INDICATIVE_BEYOND = 50
-# Rarer percentiles have no limit for loads that write: garbage collections that coincide once in
-# hours cause them, and on simulated drives 9 of 14 such upper limits were too low.
+# Rarer percentiles have no limit for loads that write: they come from garbage collections that
+# coincide once in hours, and on simulated drives 9 of 14 such upper limits were too low.
 RAREST_WITH_WRITES = 0.999
 WORST_BEYOND = 10  # I/Os beyond the percentile that a section needs to raise the limits
-# Standard deviation of ln(p99) of writes from one drive fill to the next, as garbage collections of
-# several dies fall into step and out of it. It was smaller on nine of ten simulated drives.
+# Standard deviation of ln(p99) of writes from one drive fill to the next, because the garbage
+# collections of several dies sometimes coincide and sometimes do not. On nine of ten simulated
+# drives the deviation was smaller.
 SWINGS = 0.115
 
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """One percentile of a merged histogram, with its limits."""
+    """Hold one percentile of a merged histogram, with its confidence limits."""
 
     quantile: float
     value_ns: float
@@ -53,15 +55,16 @@ class Percentile:
 
     @property
     def beyond(self) -> float:
-        """Return how many I/Os are beyond the percentile, counted as if they were independent."""
+        """Return how many I/Os are slower than the percentile, counted as independent I/Os."""
         return self.n_effective * (1 - self.quantile) * (1 + 1e-9)
 
 
 def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
-    """Return the variance divided by the mean of the number of slow I/Os per section, at least 1.
+    """Return variance over mean of the number of slow I/Os per section, and at least 1.
 
-    An I/O is slow if it takes longer than `value_ns`. Sections of different length are scaled to
-    the mean length. A single section cannot show clusters, so its design effect is 1.
+    An I/O is slow if its latency is above `value_ns`. The counts of sections with different numbers
+    of I/Os are scaled to the mean number. A single section cannot show clusters, so its design
+    effect is 1.
     """
     totals = np.array([section.n for section in sections], dtype=np.float64)
     if len(totals) < 2 or totals.min() == 0:
@@ -79,7 +82,7 @@ def _slower(section: Histogram, value_ns: float) -> float:
 
 
 def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
-    """Return the percentile of all sections together; None without any I/O."""
+    """Return the percentile over all sections together; None if there is no I/O."""
     merged = Histogram.merged(sections)
     if merged.n == 0:
         return None
@@ -122,16 +125,16 @@ def _status(beyond: float) -> str:
 
 
 def smallest_sample(quantile: float) -> int:
-    """Return the number of I/Os that a one-sided 95 % upper limit needs: 299 for p99."""
+    """Return how many I/Os a one-sided 95 % upper limit of a percentile needs: 299 for p99."""
     return math.ceil(math.log(0.05) / math.log(quantile))
 
 
 def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
-    """Return the percentile of a load that continues for long, from sections of about ten minutes.
+    """Return a percentile for a load that continues for hours, from sections of ten minutes.
 
-    Waits can grow over hours, when a queue fills up or the garbage collections of several dies
-    coincide, and a set of similar sections can have missed this. Because of such waits, no limit is
-    below the percentile of the worst section that has ten I/Os beyond it.
+    Latencies can grow over hours, when a queue fills up or when the garbage collections of several
+    dies coincide, and similar sections may all have missed this. So no limit is below the
+    percentile of the worst section among those with ten slower I/Os or more.
     """
     found = percentile(sections, quantile)
     if found is None or found.upper_ns is None or found.high_ns is None:
@@ -148,13 +151,13 @@ def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percen
 
 
 def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
-    """Return the upper limit that a target of `accept` is compared with, or None.
+    """Return the upper limit that is compared with a target of `accept`, or None.
 
-    The limit exists for some percentiles that are not published, because a target only asks on
-    which side of its limit they are. However, few I/Os are then independent, and the run may have
-    seen only one of several states of the drive. So the limit for writes is raised by the usual
-    difference between states, with 95 % confidence (GUM 2008, 4.3: uncertainty from earlier
-    knowledge).
+    Some percentiles that are not published have such a limit, because a target only needs to know
+    on which side of the target they are. However, such a percentile rests on few independent I/Os,
+    and the run may have seen only one of several states of the drive. So its limit for writes is
+    raised by the usual difference between states, with 95 % confidence (GUM 2008, 4.3: uncertainty
+    from earlier knowledge).
     """
     if found.upper_ns is None or direction == "read" or found.status == "published":
         return found.upper_ns
@@ -166,9 +169,11 @@ def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
 def latency_estimates(
     sections: Sequence[Histogram], direction: str, *, lasting: bool = False, rarest: float = 1.0
 ) -> tuple[Estimate, ...]:
-    """Estimate the percentiles of one direction. Each bound is the one-sided upper 95 % limit.
+    """Estimate the percentiles of one direction.
 
-    `lasting` means that the load goes on for long (see `lasting_percentile`). Quantiles above
+    Each bound is the one-sided upper 95 % limit of the percentile.
+
+    `lasting` means a load that continues for hours (see `lasting_percentile`). Quantiles above
     `rarest` are suppressed and have no limit for targets.
     """
     estimates = []

@@ -1,8 +1,8 @@
 """State how often a bound was too high on simulated drives whose true rate is known.
 
-The counts come from `nox -s judge-the-judges -- --published N --evidence KIND`, on seeds that were
-not used to tune anything (docs/numbers.md has the tables). Drives that slow down only after the run
-are counted separately: no evidence can foresee that.
+The counts come from `nox -s judge-the-judges -- --published N --evidence KIND`, with seeds that
+were not used to tune anything (docs/numbers.md has the tables). Drives that slow down only after
+the run are counted separately, because nothing in the run can predict this.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ WHOLE, SHORT, HASTY = "whole", "short", "hasty"  # kinds of evidence, from best 
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """How many bounds were more than 5 % above the true sustained rate of the drive."""
+    """Hold how many bounds were more than 5 % above the true sustained rate of the drive."""
 
     wrong: int
     of: int  # number of drives
@@ -27,7 +27,7 @@ class Risk:
 
     @property
     def sentence(self) -> str:
-        """Return the risk as a sentence for a plan."""
+        """Return the risk as one sentence for a capacity plan."""
         what = "VALIDATED bound" if self.validated else "bound (none VALIDATED)"
         text = (
             f"for the worst family of the zoo ({self.family}) the {what} was > 5 % optimistic for "
@@ -58,5 +58,5 @@ RISKS = {
 
 
 def risk(evidence: str) -> str:
-    """Return the risk of bounds with this kind of evidence, in one sentence."""
+    """Return, in one sentence, the risk of bounds that rest on this kind of evidence."""
     return RISKS[evidence].sentence

@@ -1,7 +1,7 @@
 """Store a rate over time, take means over any window, and test whether values change in order.
 
 `History` stores the running integral of the rate. So a window may begin between two samples, and
-its mean is computed as fast for a day as for a minute.
+its mean takes the same time for a day as for a minute.
 """
 
 import math
@@ -20,11 +20,11 @@ _FIRST_CAPACITY = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """Samples of one workload since its start, one per second.
+    """Hold the samples of one workload since its start, usually one per second.
 
-    `t_s` is the end of each sample, and `rate` the mean rate since the previous sample.
-    `written_fills` is the amount written so far, in multiples of its active range (None for a
-    workload that only reads).
+    `t_s` is the end of each sample, and `rate` is the mean rate since the previous sample.
+    `written_fills` is the amount written so far, in multiples of the workload's active range (None
+    for a workload that only reads).
     """
 
     t_s: Floats
@@ -35,7 +35,7 @@ class Series:
 
 
 class History:
-    """A series that can grow. Appending costs O(1) on average, the mean of a window O(log n)."""
+    """Store a series that can grow. Appending costs O(1) on average, a window's mean O(log n)."""
 
     def __init__(self, *, unit_bytes: int = 0) -> None:
         self.unit_bytes = unit_bytes  # as of a `Series`
@@ -60,7 +60,7 @@ class History:
         return history
 
     def push(self, t_s: float, rate: float, written_fills: float | None) -> None:
-        """Append one sample. Raises ValueError if it is not later than the last one."""
+        """Append one sample. Raises ValueError if its time is not after the last one."""
         n = self._n
         step_s = t_s - self._t[n - 1]
         if step_s <= 0:
@@ -78,38 +78,38 @@ class History:
 
     @property
     def end_s(self) -> float:
-        """Return the time of the last sample."""
+        """Return the time of the last sample in seconds."""
         return float(self._t[self._n - 1])
 
     def fills_at(self, t_s: float) -> float:
-        """Return how many drive fills were written by this time."""
+        """Return how many drive fills were written up to this time."""
         return float(np.interp(t_s, self._t[: self._n], self._fills[: self._n]))
 
     def time_at_fills(self, fills: float) -> float:
-        """Return the time by which this many drive fills were written."""
+        """Return the time at which this many drive fills were written."""
         return float(np.interp(fills, self._fills[: self._n], self._t[: self._n]))
 
     def means(self, edges_s: Floats) -> Floats:
-        """Return the mean rate between each edge and the next."""
+        """Return the mean rate between each two neighbouring edges."""
         integral = np.interp(edges_s, self._t[: self._n], self._integral[: self._n])
         return np.asarray(np.diff(integral) / np.diff(edges_s), dtype=np.float64)
 
     def mean(self, from_s: float, to_s: float) -> float:
-        """Return the mean rate of a window."""
+        """Return the mean rate from `from_s` to `to_s`."""
         return float(self.means(np.array([from_s, to_s]))[0])
 
     def blocks(self, from_s: float, to_s: float, count: int) -> Floats:
-        """Divide a window into `count` equal blocks and return their means."""
+        """Divide a window into `count` equal blocks and return the mean rate of each."""
         return self.means(np.linspace(from_s, to_s, count + 1))
 
     def steps(self, from_s: float, to_s: float, step_s: float) -> Floats:
-        """Return the means of consecutive steps of `step_s`; the last step ends with the window."""
+        """Return mean rates over steps of `step_s`; the last step ends at the window's end."""
         count = int((to_s - from_s) / step_s + 1e-9)
         return self.means(to_s - step_s * np.arange(count, -1, -1.0))
 
 
 def slope_of(values: Floats) -> float:
-    """Return the slope, per value, of the line fitted by least squares."""
+    """Return the slope, per value, of a line that is fitted by least squares."""
     x = np.arange(len(values)) - (len(values) - 1) / 2
     return float((x * values).sum() / (x * x).sum())
 
@@ -120,7 +120,7 @@ _SAME = 1e-14  # of the mean; values that are closer differ only by rounding
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A rise or fall of values in the order in which they were measured."""
+    """Hold a test for a rise or fall of values in the order in which they were measured."""
 
     tau: float
     p: float
@@ -130,9 +130,9 @@ class Trend:
 def trend(values: Sequence[float] | Floats, order: Sequence[float] | None = None) -> Trend:
     """Test whether values rise or fall in order (Mann-Kendall test, Kendall 1975).
 
-    `order` has the position of each value (1, 2, … if it is None). The p-value is exact for up to
-    20 values without ties, else from the normal approximation with the correction for ties. The
-    p-value is 1 for fewer than four values, which cannot show a trend.
+    `order` holds the position of each value; None means 1, 2, …. The p-value is exact for up to 20
+    values without ties, else it comes from the normal approximation with a correction for ties. For
+    fewer than four values the p-value is 1, because so few values cannot show a trend.
     """
     y = np.asarray(values, dtype=np.float64)
     x = np.arange(len(y), dtype=np.float64) if order is None else np.asarray(order, np.float64)
@@ -187,7 +187,7 @@ def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The place that divides values most clearly into two levels."""
+    """Hold the place that divides values most clearly into two levels."""
 
     place: int  # number of values before the step
     of: int  # number of all values
@@ -196,7 +196,7 @@ class Step:
 
 
 def largest_step(values: Sequence[float] | Floats) -> Step | None:
-    """Find the place where the means before and after it differ most by Student's t.
+    """Find the place for which the means before and after it differ most (Student's t).
 
     The p-value is multiplied by the number of places that were tried (Bonferroni). The result is
     None for fewer than four values, or if the mean before the place is 0.

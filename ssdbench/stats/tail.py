@@ -1,9 +1,9 @@
-"""Tell apart the slow requests of the drive and of the host, by two witnesses of one run of fio.
+"""Separate slow requests of the drive from slow requests of the host, by two counts of one run.
 
-fio counts each request from the host's side, and the drive's latency monitor counts each command
-inside the drive, in buckets that begin at four thresholds. A request that the drive was slow with
-is slow in both counts, and takes the host a little longer. A request that only the host was slow
-with is missing in the drive's count.
+fio counts each request on the host's side; the drive's latency monitor counts each command inside
+the drive, in buckets that begin at four thresholds. A request that was slow in the drive is slow in
+both counts, and is a little slower in fio's count. A request that was slow only in the host is
+missing in the drive's count.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ _MIDDLES_NS = (LOWER_EDGES_NS[:-1] + LOWER_EDGES_NS[1:]) / 2
 def slow_requests(
     host: Histogram, drive: Sequence[int], begins_ms: Sequence[int]
 ) -> SlowDuring | None:
-    """Assign the slow requests of each bucket to the drive or to the host; None without any.
+    """Assign the slow requests in each bucket to the drive or the host; None without any.
 
-    `host` has all latencies of one run of fio, `drive` the drive's counts of the same time. Of one
-    bucket, as many requests are the drive's as the drive counted. A request that the host counted
-    just above a threshold may be one that the drive counted just below it; just above the lowest
-    threshold this is not known, so it is left out. Buckets that begin below four medians are left
-    out, as their requests are usual.
+    `host` holds all latencies of one run of fio, `drive` the drive's counts for the same time. In
+    each bucket, as many requests are assigned to the drive as the drive counted. The drive may have
+    counted a request just below a threshold that the host counted just above it; at the lowest
+    threshold this cannot be known, so such requests are left out. Buckets that begin below four
+    times the median latency are left out, because their requests are usual.
     """
     if not host.n:
         return None
@@ -51,6 +51,6 @@ def slow_requests(
 
 
 def _between(host: Histogram, from_ms: float, to_ms: float) -> int:
-    """Return the requests in bins whose middle is in a range of latencies."""
+    """Return how many requests are in bins whose middle lies between these latencies."""
     first, end = np.searchsorted(_MIDDLES_NS, np.array([from_ms, to_ms]) * NS_PER_MS)
     return int(host.counts[first:end].sum())

@@ -1,8 +1,9 @@
-"""Estimate in bounded memory how many blocks a trace touches, how often, and after what time again.
+"""Estimate, in bounded memory, how many blocks a trace touches, how often, and how soon again.
 
-Blocks are sampled by a hash of their number, and every access to a sampled block is followed
+Blocks are sampled by a hash of their number, and every access to a sampled block is recorded
 (SHARDS, Waldspurger et al.). When the sample gets too large, half of its blocks are dropped
-(adaptive sampling, Flajolet): the relative error of the number of blocks is about 1 / sqrt(kept).
+(adaptive sampling, Flajolet); the relative error of the estimated number of blocks is about 1 /
+sqrt(kept).
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ Whole = npt.NDArray[np.int64]
 
 
 class Blocks:
-    """The blocks that a trace has touched so far."""
+    """Hold a sample of the blocks that a trace has touched so far."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
@@ -27,7 +28,7 @@ class Blocks:
         self._accesses = 0
 
     def touch(self, number: Whole, time_ns: Whole) -> None:
-        """Add accesses to blocks, in the order of time."""
+        """Add accesses to blocks; the accesses must be in the order of time."""
         self._accesses += len(number)
         mine = _sampled(number, self._level)
         number, time_ns = number[mine], time_ns[mine]
@@ -47,7 +48,7 @@ class Blocks:
             self._seen_ns = self._seen_ns[stays]
             mine = _sampled(number, self._level)
             number, time_ns = number[mine], time_ns[mine]
-            # Reuses of dropped blocks stay counted: they are a sample of all reuses, too.
+            # Reuses of dropped blocks stay counted, because they are a sample of all reuses, too.
         between = np.diff(at)[again]
         octave = np.floor(np.log2(np.maximum(between, 1))).astype(np.int64)
         self._reuse += np.bincount(octave, minlength=OCTAVES)
@@ -58,16 +59,16 @@ class Blocks:
 
     @property
     def number(self) -> int:
-        """Return the estimated number of distinct blocks."""
+        """Return the estimated number of different blocks."""
         return len(self._number) << self._level
 
     @property
     def reused_share(self) -> float:
-        """Return the share of accesses to a block that was touched before."""
+        """Return the share of accesses that go to a block that was touched before."""
         return max(0.0, 1 - self.number / self._accesses) if self._accesses else 0.0
 
     def hottest_share(self, percent: int) -> float:
-        """Return the share of accesses to the most accessed `percent` of the touched blocks."""
+        """Return the share of accesses to the hottest `percent` of the touched blocks."""
         if not len(self._count):
             return 0.0
         falling = np.sort(self._count)[::-1]
@@ -75,7 +76,7 @@ class Blocks:
         return float(falling[:most].sum() / falling.sum())
 
     def median_reuse_s(self) -> float | None:
-        """Return the median time between two accesses to a block, to within a factor of 1.5."""
+        """Return the median time between accesses to the same block, to within a factor of 1.5."""
         if not (total := int(self._reuse.sum())):
             return None
         middle = int(np.searchsorted(np.cumsum(self._reuse), total / 2))

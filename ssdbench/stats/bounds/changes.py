@@ -1,10 +1,11 @@
-"""Find whether the rate of a workload changed during the run, where, and by how much.
+"""Find whether the rate of a workload changed during the run, where in the run, and by how much.
 
-Two tests look at the stretches of one workload in the order of time. The first test compares the
-warm-up, the repeats and the warm-up's workload at the end by their intervals (Student's t,
-Bonferroni for the comparisons). The second test searches the place that divides the sequence most
-clearly into two levels (largest t over all places, Bonferroni). A change below 2 % does not count.
-The place of a step inside a stretch is found to about a minute.
+Two tests compare the unbroken parts of the run in which one workload ran, in the order of time. The
+first test compares the intervals of three means: of the warm-up, of the repeats, and of the
+warm-up's workload at the end (Student's t, Bonferroni for the comparisons). The second test
+searches for the time that divides the rates most clearly into two levels (largest t over all times,
+Bonferroni). A change below 2 % is ignored. The time of a step inside an unbroken part is found to
+about a minute.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ LEAST_STEPS = 6  # of a stretch, to find a place inside of it
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one workload's rate: the rates before and after a place in the run."""
+    """Hold a change of a workload's rate: the rates before and after some time in the run."""
 
     before_iops: float
     after_iops: float
@@ -43,11 +44,11 @@ class Change:
 
     @property
     def share(self) -> float:
-        """Return the change as a share of the rate before."""
+        """Return the change of the rate, as a share of the rate before the change."""
         return self.after_iops / self.before_iops - 1 if self.before_iops else 0.0
 
     def after(self, stretches: Sequence[Stretch]) -> list[Stretch]:
-        """Return the parts of the stretches that were measured after the change."""
+        """Return the parts of `stretches` that were measured after the change."""
         first = stretches[self.stretch]
         rest = first.part(self.from_s, first.seconds) if self.from_s else first
         return [rest, *stretches[self.stretch + 1 :]]
@@ -56,7 +57,7 @@ class Change:
 def changed(
     stretches: Sequence[Stretch], *, period_s: float | None = None, horizon_s: float = HORIZON_S
 ) -> Change | None:
-    """Return the clearest change over stretches in the order of time, or None."""
+    """Return the clearest change of the rate over `stretches` in the order of time, or None."""
     return _step(stretches, horizon_s) or _difference(stretches, period_s)
 
 
@@ -89,11 +90,11 @@ def _step(stretches: Sequence[Stretch], horizon_s: float) -> Change | None:
 
 
 def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
-    """Return the change with its place, to about a minute, and with more exact rates.
+    """Return the change with its time, to about a minute, and with more exact rates.
 
-    `last` is the index of the stretch before the change. A place inside a stretch must fit the
-    minutes around it twice as well as the end of a stretch does, so that noise does not move the
-    place away from such an end.
+    `last` is the index of the stretch (an unbroken part of the run) before the change. A change
+    inside a stretch must fit the minutes around it twice as well as a change at the end of a
+    stretch, so that noise does not move a change away from such an end.
     """
     inside: tuple[float, int, float] | None = None  # misfit, stretch, seconds before
     at_edge = np.inf
@@ -124,18 +125,18 @@ def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
 
 
 def _long(seconds: float) -> str:
-    """Format a time in whole minutes, or in seconds if it is below a minute."""
+    """Format a time in whole minutes, or in seconds if the time is below a minute."""
     return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"
 
 
 def _steps(stretch: Stretch) -> Floats:
-    """Return the means of steps of about a minute, at least six steps."""
+    """Return the mean rates of steps of about a minute, and of six steps or more."""
     count = max(LEAST_STEPS, round(stretch.seconds / MINUTE_S))
     return History.of(stretch.series).blocks(0.0, stretch.seconds, count)
 
 
 def _enough(parts: Sequence[object], horizon_s: float) -> bool:
-    """Tell whether the pieces can show a level: two or more, or one as long as the horizon."""
+    """Tell whether these pieces can show a level: two or more, or one as long as the horizon."""
     return len(parts) > 1 or getattr(parts[0], "seconds", 0.0) >= horizon_s - 1e-6
 
 

@@ -1,12 +1,13 @@
-"""Hold the evidence of one workload's sustained rate: stretches of seconds, divided into pieces.
+"""Hold the evidence of a workload's sustained rate: seconds of its unbroken parts, in pieces.
 
-A stretch is one run of the generator without its transition: the steady part of the warm-up, a
-repeat after it has written the spare area once, or the measurement of the warm-up's workload at the
-end. Every second of a stretch counts, not only the declared window.
+A stretch is one start of the load generator without its transition: the steady part of the warm-up,
+a repeat after it has written the spare area once, or the measurement of the warm-up's workload at
+the end. Every second of a stretch is evidence, not only the seconds of the declared window.
 
-The bound is about means over a horizon: 10 minutes, or whole periods if the rate is periodic. A
-mean over ten minutes hides a shorter slowdown; a longer slowdown counts as a level of the rate. A
-stretch that is shorter than the horizon counts as one piece, which makes the bound lower.
+The bound is a limit of means over a time that is called the horizon: 10 minutes, or whole periods
+if the rate is periodic. A mean over ten minutes hides a slowdown that is shorter; a slowdown that
+is longer is treated as a level of the rate. A stretch that is shorter than the horizon becomes one
+piece, which makes the bound lower.
 """
 
 import math
@@ -25,7 +26,7 @@ BLOCKS = 10  # of a stretch, for the interval of its mean
 
 
 class Role(StrEnum):
-    """Part of the run from which the seconds of a stretch come."""
+    """Name the part of the run in which the seconds of a stretch were measured."""
 
     WARM_UP = "warm-up"
     REPEAT = "repeat"
@@ -34,7 +35,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """Seconds of one workload without a break; times of `series` begin at 0, rates are IOPS."""
+    """Hold the seconds of one workload without a break; `series` starts at 0 and holds IOPS."""
 
     role: Role
     series: Series
@@ -50,11 +51,11 @@ class Stretch:
 
     @property
     def mean(self) -> float:
-        """Return the mean rate of the stretch."""
+        """Return the mean rate of the stretch in IOPS."""
         return History.of(self.series).mean(0.0, self.seconds)
 
     def part(self, from_s: float, to_s: float) -> "Stretch":
-        """Return the samples that end within (from_s, to_s] as a new stretch."""
+        """Return the samples that end later than `from_s` and up to `to_s`, as a new stretch."""
         inside = (self.series.t_s > from_s + 1e-9) & (self.series.t_s <= to_s + 1e-9)
         t_s, whole_s = self.series.t_s[inside] - from_s, max(self.seconds, 1e-9)
         wrote = self.to_fills - self.from_fills
@@ -67,7 +68,7 @@ class Stretch:
         )
 
     def name(self) -> str:
-        """Return the name of the stretch for use in a sentence."""
+        """Return the name of the stretch for a sentence, such as `repeat 3` or `the warm-up`."""
         return {
             Role.WARM_UP: "the warm-up",
             Role.REPEAT: f"repeat {self.number}",
@@ -77,7 +78,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a stretch, at most about a horizon long."""
+    """Hold a part of a stretch that lasts about one horizon (10 minutes) or less."""
 
     mean: float
     seconds: float
@@ -87,11 +88,11 @@ class Piece:
 
 
 def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[Piece]:
-    """Cut all stretches into pieces of one horizon, counted back from their ends.
+    """Cut all stretches into pieces of one horizon, counted back from the end of each stretch.
 
-    Seconds that are left at the start of a stretch become a piece if they last at least half a
-    horizon, or if the stretch has no other piece. Fewer seconds are in no piece, but count in the
-    mean and the minimum.
+    Seconds that remain at the start of a stretch become a piece if they last at least half a
+    horizon, or if the stretch has no other piece. If fewer seconds remain, they are in no piece,
+    but they are part of the mean and the minimum.
     """
     found: list[Piece] = []
     for index, stretch in enumerate(stretches):
@@ -109,14 +110,14 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
 
 
 def mean_of(stretches: Iterable[Stretch]) -> float:
-    """Return the mean rate over all seconds of the given stretches; 0 without seconds."""
+    """Return the mean rate over all seconds of the given stretches; 0 if there are no seconds."""
     pairs = [(stretch.mean, stretch.seconds) for stretch in stretches]
     total = sum(seconds for _, seconds in pairs)
     return sum(mean * seconds for mean, seconds in pairs) / total if total else 0.0
 
 
 def slowest(series: Iterable[Series], length_s: float) -> float:
-    """Return the lowest mean rate over any `length_s` seconds of the series."""
+    """Return the lowest mean rate over any `length_s` seconds of the given series."""
     return min((_slowest(one, length_s) for one in series), default=0.0)
 
 
@@ -133,12 +134,12 @@ def _slowest(series: Series, length_s: float) -> float:
 
 
 def lower_limit(means: Sequence[float] | Floats) -> float:
-    """Return the rate that 95 % of means over a horizon exceed, with 95 % confidence.
+    """Return the rate that 95 % of the means over a horizon exceed, with 95 % confidence.
 
-    The limit is the normal tolerance bound of the logarithms (Owen 1968), never above the lowest
-    mean and never below zero. If the means agree to a few percent, the limit equals the bound from
-    the means without logarithms. Fewer than five means cannot show their spread; then the lowest
-    mean is returned.
+    This limit is the normal tolerance bound of the logarithms of the means (Owen 1968), but never
+    above the lowest mean and never below zero. If the means agree to a few percent, this limit is
+    nearly the bound that the means give without logarithms. Fewer than five means cannot show how
+    much they vary; then the lowest mean is returned.
     """
     data = np.asarray(means, dtype=np.float64)
     lowest = float(data.min()) if len(data) else 0.0
@@ -154,25 +155,26 @@ LEAST_PIECES = 5
 
 @dataclass(frozen=True, slots=True)
 class MeanInterval:
-    """A mean with its interval."""
+    """Hold a mean rate with its confidence interval."""
 
     mean: float
     low: float
     high: float
 
     def apart(self, other: "MeanInterval") -> bool:
-        """Tell whether two intervals do not touch."""
+        """Tell whether this interval and another interval have no common value."""
         return self.low > other.high or other.low > self.high
 
 
 def interval_of(
     stretches: Sequence[Stretch], *, comparisons: int, block_s: float = MINUTE_S
 ) -> MeanInterval:
-    """Return the mean rate with its interval, corrected for the number of comparisons.
+    """Return the mean rate of the stretches with an interval, corrected for several comparisons.
 
-    Several stretches are independent samples. A single stretch is cut into up to ten blocks of at
-    least `block_s` (a period, if the rate is periodic). On such blocks Student's t has nearly its
-    nominal coverage, although neighbouring blocks are correlated (docs/numbers.md).
+    Several stretches are treated as independent samples. A single stretch is cut into two to ten
+    blocks of about `block_s` or longer (`block_s` is the period if the rate is periodic). With such
+    blocks the interval by Student's t contains the true mean nearly as often as it should, although
+    neighbouring blocks are correlated (docs/numbers.md).
     """
     mean = mean_of(stretches)
     if len(stretches) > 1:

@@ -1,8 +1,8 @@
-"""Find rates that keep moving between two levels, as bistable and periodic drives do.
+"""Find rates that keep moving between two levels, as the rates of bistable or periodic drives do.
 
-A drive with such waves is steady although its rate is not flat, for example because of garbage
-collection in waves or a fan. The two levels count if the drive visited both at least twice and
-neither level drifts. The sustained rate of the drive is then its lower level.
+Such a drive is steady although its rate is not flat, for example because it collects garbage in
+waves or because a fan switches on and off. Two levels are accepted if the rate was on each level at
+least twice and neither level drifts. The sustained rate of the drive is then the lower level.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _ENTER = 0.35  # share of the gap at which a level counts as entered: noise must
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """Two levels of a rate, found in steps of equal length."""
+    """Hold two levels of a rate, found in means over steps of equal length."""
 
     lower: float
     upper: float
@@ -34,12 +34,12 @@ class Levels:
 
     @property
     def gap(self) -> float:
-        """Return the distance of the levels as a share of the upper level."""
+        """Return the distance between the levels, as a share of the upper level."""
         return 1 - self.lower / self.upper if self.upper else 0.0
 
 
 def two_levels(steps: Floats) -> Levels | None:
-    """Split equal steps of time into visits to two levels; None for fewer than eight steps."""
+    """Assign each mean in `steps` to one of two levels; None for fewer than eight steps."""
     if len(steps) < 8:
         return None
     threshold_low, threshold_high = _thresholds(steps)
@@ -60,20 +60,20 @@ def two_levels(steps: Floats) -> Levels | None:
 
 
 def _level(steps: Floats, inside: npt.NDArray[np.bool_]) -> float:
-    """Return the mean rate of a level, from the steps whose neighbours are on the same level."""
+    """Return the mean rate of a level, from steps whose neighbours are on the same level."""
     whole = inside & undivided(inside)
     return float(steps[whole if whole.any() else inside].mean())
 
 
 def undivided(low: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Mark the steps whose neighbours are on the same level."""
+    """Mark the steps whose neighbours are on the same level as the step itself."""
     same = low[1:] == low[:-1]
     before, after = np.concatenate([[True], same]), np.concatenate([same, [True]])
     return np.asarray(before & after, dtype=np.bool_)
 
 
 def _thresholds(steps: Floats) -> tuple[float, float]:
-    """Return two thresholds between the levels (Otsu's method), with a band between them."""
+    """Return a lower and an upper threshold between the two levels (split by Otsu's method)."""
     data = np.sort(steps)
     count = np.arange(1, len(data))
     below = np.cumsum(data)[:-1]
@@ -84,7 +84,7 @@ def _thresholds(steps: Floats) -> tuple[float, float]:
 
 
 def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.NDArray[np.bool_]:
-    """Mark the low steps: from a step below `enter_low` until the next step above `enter_high`."""
+    """Mark low steps: from one at or below `enter_low` to the next at `enter_high` or above."""
     state = np.where(steps <= enter_low, 1, np.where(steps >= enter_high, 0, -1))
     known = np.where(state >= 0, np.arange(len(state)), 0)
     first = int(np.argmax(state >= 0))
@@ -95,8 +95,8 @@ def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.
 def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
     """Return the drift over all steps or over whole cycles, whichever is larger.
 
-    If the last wave is incomplete, the drift over all steps is wrong and may hide a drift. The
-    drift over whole cycles does not see a level that the drive has left for good.
+    If the last wave is incomplete, the drift over all steps is wrong and may hide a true drift. The
+    drift over whole cycles does not show that the drive has left a level for good.
     """
     over_all = common_drift(steps, low)
     whole = starts[1:] if starts[0] == 0 else starts
@@ -108,7 +108,7 @@ def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -
 
 
 def common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:
-    """Return the drift over the whole time: one line per level, with a common slope."""
+    """Return the drift over the whole time: the slope that one line per level has in common."""
     t = np.linspace(-0.5, 0.5, len(steps))
     inside_t, inside_y = t.copy(), steps / steps.mean()
     for group in (low, ~low):
@@ -128,7 +128,7 @@ def _regular(starts: list[int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """Two levels of a set of values."""
+    """Hold two levels of a set of values."""
 
     lower: float
     upper: float
@@ -144,9 +144,9 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 def two_modes(values: Sequence[float] | Floats) -> Modes | None:
     """Return the best split into two levels; None if one level describes the values equally well.
 
-    The split is Otsu's (1979): it leaves the least variance within the groups. The split must be
-    clearer than the best split of values that have a single level. Each level must hold `MIN_SHARE`
-    of the values, and at least two values.
+    The split is found by Otsu's method (1979): it makes the variance within both groups smallest.
+    The split must be clearer than the best split of values that have only one level. Each level
+    must hold a share of at least `MIN_SHARE` of the values, and at least two values.
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)

@@ -1,4 +1,4 @@
-"""Hold the measurements of one repeat as arrays, and the other facts that its verdict needs."""
+"""Hold the measurements of one repeat as arrays, and other facts that a verdict needs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from ssdbench.stats.series import Floats, Series
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamSeen:
-    """Latencies and rates of one stream in a window, as the generator counted them."""
+    """Hold latencies and rates of one stream in a window, as the load generator counted them."""
 
     read: Histogram
     write: Histogram
@@ -41,7 +41,7 @@ class StreamSeen:
         )
 
     def ended(self, longest_ns: Callable[[str], float]) -> "StreamSeen":
-        """End the histogram of each direction at the longest latency of that direction."""
+        """Set the longest latency of each direction as the end of that direction's histogram."""
         return replace(
             self,
             read=self.read.ended(longest_ns("read")),
@@ -50,7 +50,7 @@ class StreamSeen:
         )
 
     def histogram(self, direction: str) -> Histogram:
-        """Return the latencies of "read", "write", "trim" or "flush"."""
+        """Return the histogram of latencies for "read", "write", "trim" or "flush"."""
         return {
             "read": self.read, "write": self.write, "trim": self.trim, "flush": self.flush,
         }[direction]  # fmt: skip
@@ -61,13 +61,13 @@ class StreamSeen:
 
     @property
     def requests(self) -> int:
-        """Return the number of reads, writes and trims; flushes do not count."""
+        """Return the number of reads, writes and trims; flushes are not counted."""
         return self.read.n + self.write.n + self.trim.n
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """The bulk data of one repeat's measured window; arrays hold one entry per second."""
+    """Hold the data of one repeat's measured window; arrays have one entry per second."""
 
     duration_s: Floats
     read_ios: npt.NDArray[np.int64]
@@ -82,25 +82,25 @@ class Measured:
     cpu_percent: float | None = None  # of the busiest generator thread
     before: Series | None = None  # seconds just before the window that are evidence, in IOPS
     streams: tuple[StreamSeen, ...] = ()  # where the workload has streams
-    # Latencies of all evidence, in parts of about a horizon; empty: only the window's.
+    # Latencies of all seconds that are evidence, in parts of about ten minutes; () if not known.
     read_parts: tuple[Histogram, ...] = ()
     write_parts: tuple[Histogram, ...] = ()
     streams_whole: tuple[StreamSeen, ...] = ()  # over all that is evidence
 
     def parts(self, direction: str) -> tuple[Histogram, ...]:
-        """Return the latencies of "read" or "write" over all evidence."""
+        """Return the histograms of "read" or "write" over all seconds that are evidence."""
         own = self.read_parts if direction == "read" else self.write_parts
         return own or (self.read if direction == "read" else self.write,)
 
     @property
     def series(self) -> Series:
-        """Return I/Os per second of both directions over the window."""
+        """Return the I/Os per second of reads and writes together, over the window."""
         ios = (self.read_ios + self.write_ios).astype(np.float64)
         return Series(np.cumsum(self.duration_s), ios / self.duration_s, unit="1/s")
 
     @property
     def evidence(self) -> Series:
-        """Return the rates in the window and in the settling seconds before it that count."""
+        """Return the rates of the window, and of steady seconds of settling just before it."""
         window = self.series
         if self.before is None or not len(self.before.t_s):
             return window
@@ -113,7 +113,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Facts that a verdict needs in addition to the repeats."""
+    """Hold the facts that a verdict needs in addition to the repeats."""
 
     plannable: bool = False  # TargetKind.plannable
     rule: str = "pss"  # the steady-state rule of the run
@@ -132,7 +132,7 @@ class Context:
 
 
 class WindowRates(TypedDict):
-    """Fields of `Repeat`: the rates of one measured window."""
+    """Hold the rates of one measured window; these are fields of `Repeat`."""
 
     iops: float
     bw_bytes_per_s: float
@@ -141,10 +141,10 @@ class WindowRates(TypedDict):
 
 
 def window_rates(measured: Measured) -> WindowRates:
-    """Return the mean rates, the worst second and the worst minute (any 60 s) of a window.
+    """Return a window's mean rates, its worst second, and its worst minute (any 60 s).
 
-    The worst minute of a window shorter than a minute is the window itself. Raises ValueError for
-    an empty window.
+    If the window is shorter than a minute, the worst minute is the mean of the window. Raises
+    ValueError for a window without a sample.
     """
     seconds_s = float(measured.duration_s.sum()) if len(measured.duration_s) else 0.0
     if seconds_s <= 0:

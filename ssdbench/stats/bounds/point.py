@@ -1,8 +1,8 @@
-"""Judge one point from all its repeats: compute estimates, findings and a verdict.
+"""Judge one point from all its repeats: compute its estimates, findings and verdict.
 
-The value is the mean over repeats. The interval includes the mean of all evidence. A
-planner uses the bound: the lower limit of means over the horizon, from all evidence of the
-workload (`ssdbench.stats.bounds.sustained`).
+The value of an estimate is the mean over the repeats. The interval of a mean is widened so that it
+includes the mean of all evidence. A planner uses the bound: the lower limit of means over about ten
+minutes, from all evidence of the workload (`ssdbench.stats.bounds.sustained`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,9 @@ def judge_point(
 ) -> PointResult:
     """Return estimates, findings and verdict of one point from all its repeats.
 
-    `measured[i]` belongs to `repeats[i]`; `around` is the evidence from the warm-up's workload
-    before and after the points. Raises ValueError without a repeat, or if the two differ in length.
+    `measured[i]` belongs to `repeats[i]`; `around` holds the measurements of the warm-up's workload
+    before and after the points. Raises ValueError if there are no repeats, or if `repeats` and
+    `measured` differ in length.
     """
     if not repeats or len(repeats) != len(measured):
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
@@ -54,10 +55,10 @@ def judge_point(
 
 
 def without_bound(estimate: Estimate, why: str) -> Estimate:
-    """Remove the bound of a rate that cannot have a bound; return other estimates unchanged.
+    """Remove the bound of a rate that cannot have one; return other estimates unchanged.
 
-    If the job sets the rate, the rate does not show the highest rate of the drive. A rate that
-    was still changing does not show the later rate of the drive.
+    A rate that the job sets does not show the highest rate of the drive. A rate that is still
+    changing does not show the later rate of the drive.
     """
     if estimate.unit not in RATE_UNITS:
         return estimate
@@ -94,9 +95,9 @@ def point_estimates(
     known: Sustained,
     warmed: Mapping[str, Sequence[Histogram]],
 ) -> tuple[Estimate, ...]:
-    """Return all numbers of a point: rates first, then latencies of each direction that had I/O.
+    """Return all estimates of a point: first the rates, then latencies of each direction with I/O.
 
-    `warmed` has the latencies of the warm-up, if they are evidence of the point.
+    `warmed` holds the latencies of the warm-up, if the warm-up is evidence for the point.
     """
     artifacts = tuple(repeat.artifacts for repeat in repeats)
     estimates = [*_rates(repeats, measured, known)]
@@ -136,13 +137,14 @@ def _rates(
 
 
 def reaching(estimate: Estimate, whole: float) -> Estimate:
-    """Return the mean, with an interval that includes the mean of all evidence.
+    """Return the mean with an interval that is widened to include the mean of all evidence.
 
-    `whole` is the mean over all seconds that count, divided by the mean over the windows. The
-    previous load still affects every window a little (settling allows 2 % of the rate), so repeats
-    agree on this error and their t interval does not show it. The unbroken repeat, and the
-    warm-up's workload before and after the points, show it. A known error that is not corrected is
-    added to the interval on its own side (Phillips, Eberhardt and Parry 1997, SUMU).
+    `whole` is the mean over all seconds that are evidence, divided by the mean over the windows.
+    The previous load still changes the rate in every window a little (settling allows 2 %); all
+    repeats have this same error, so the interval by Student's t does not show the error. The error
+    is visible in the unbroken repeat, and in the warm-up's workload before and after the points. A
+    known error that is not corrected is added to the interval on the side of the error (Phillips,
+    Eberhardt and Parry 1997, SUMU).
     """
     if estimate.ci_low is None or estimate.ci_high is None:
         return estimate
@@ -157,7 +159,7 @@ def reaching(estimate: Estimate, whole: float) -> Estimate:
 
 
 def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
-    """Set the bound from the evidence, but never above the mean of the windows."""
+    """Set the bound from all evidence, but never above the mean of the windows."""
     what = "the lower level's stays" if known.levels else f"{known.pieces} means"
     over = format_duration(known.horizon_s)
     limit = f"lower 95/95 limit of {what} over up to {over}"
@@ -172,7 +174,7 @@ def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
 
 
 def _lower_level(known: Sustained) -> list[Estimate]:
-    """Estimate the rate on the lower of two levels, for which the bound is computed."""
+    """Estimate the rate on the lower of two levels, which gives the bound; empty for one level."""
     levels = known.levels
     if levels is None:
         return []
@@ -202,10 +204,10 @@ def _lowest(metric: str, lowest: float, known: Sustained) -> Estimate:
 
 
 def _power(repeats: Sequence[Repeat], known: Sustained) -> list[Estimate]:
-    """Estimate watts, I/Os per joule and joules per GB; nothing if nothing told the power.
+    """Estimate watts, I/Os per joule and joules per GB; empty if no power was measured.
 
-    The pessimistic side of a power is the upper tolerance bound. The bound of IOPS per watt is at
-    most the bound of the rate at the mean power.
+    The bound of a power is the upper tolerance bound, because more power is worse. The bound of
+    IOPS per watt is at most the bound of the IOPS divided by the mean power.
     """
     told = [(one, one.power) for one in repeats if one.power is not None]
     found = []
@@ -230,7 +232,7 @@ def _power(repeats: Sequence[Repeat], known: Sustained) -> list[Estimate]:
 
 
 def _by_direction(measured: Sequence[Measured]) -> list[Estimate]:
-    """Estimate IOPS of reads and of writes, for points that mix them."""
+    """Estimate the IOPS of reads and of writes; empty for a point that does not mix both."""
     reads = [float(m.read_ios.sum() / m.duration_s.sum()) for m in measured]
     writes = [float(m.write_ios.sum() / m.duration_s.sum()) for m in measured]
     if not sum(reads) or not sum(writes):

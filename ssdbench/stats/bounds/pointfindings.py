@@ -1,4 +1,4 @@
-"""Collect the findings of a point: reasons not to plan on it, and facts to know."""
+"""Collect the findings of a point: reasons not to plan with it, and facts to know about it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ DRIFT_CHANGE = 0.02  # second half of the windows against the first
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """The data of a point that the checks of this module need."""
+    """Hold the data of a point that the checks of this module need."""
 
     point: Point
     repeats: Sequence[Repeat]
@@ -69,7 +69,7 @@ def all_findings(
     estimates: Sequence[Estimate],
     known: Sustained,
 ) -> tuple[Finding, ...]:
-    """Collect all findings of a point; findings of the whole run come first."""
+    """Collect all findings of a point; findings about the whole run come first."""
     given = [f for f in context.findings if f.point in (None, point.id)]
     case = _Case(point, repeats, measured, context)
     own = chain.from_iterable(check(case) for check in _CHECKS)
@@ -80,8 +80,8 @@ def all_findings(
 
 
 def _from_repeats(case: _Case) -> Iterator[Finding]:
-    # Extra repeats that were declared before make up for unsettled and disturbed ones, which still
-    # count.
+    # Extra repeats make up for unsettled repeats, and for disturbed repeats if declared before; all
+    # repeats still count.
     needed = max(case.context.min_repeats, case.context.planned_repeats)
     unsettled = [repeat for repeat in case.repeats if not repeat.settled]
     if unsettled:
@@ -100,7 +100,7 @@ def _from_repeats(case: _Case) -> Iterator[Finding]:
 
 
 def _unsettled(repeats: Sequence[Repeat]) -> Finding:
-    """Return one finding for all repeats that had not settled."""
+    """Return one finding for all repeats whose settle phase had not become steady."""
     first = repeats[0]
     return RepeatsNotSettled(
         repeats=tuple(repeat.repeat for repeat in repeats),
@@ -130,7 +130,7 @@ def _repeats(case: _Case) -> Iterator[Finding]:
 
 
 def _lasts(case: _Case) -> Iterator[Finding]:
-    """Check that one repeat ran for a long time without a break, and was flat at its end."""
+    """Check that one repeat ran long enough without a break, and that its rate was flat."""
     if not case.context.unbroken_s:
         return
     long = [repeat for repeat in case.repeats if repeat.unbroken_s >= case.context.unbroken_s]
@@ -143,7 +143,7 @@ def _lasts(case: _Case) -> Iterator[Finding]:
 def _spread(
     repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context, known: Sustained
 ) -> Iterator[Finding]:
-    """Check that the repeats agree; with two levels, that the times on the lower level agree."""
+    """Check that the repeats agree or, with two levels, that the times on the lower level agree."""
     if levels := known.levels:
         yield PointOnTwoLevels(
             levels.lower_iops, levels.upper_iops, levels.lower_share, levels.visits
@@ -235,7 +235,7 @@ def _host(case: _Case) -> Iterator[Finding]:
 
 
 def _omission(case: _Case) -> Iterator[Finding]:
-    """Report requests that waited before they were sent, because the offered rate was not kept."""
+    """Yield a finding for requests that were sent late, because the drive was too slow."""
     for number, stream in enumerate(case.point.workload.streams):
         seen = [m.streams[number] for m in case.measured]
         sent, due = (
@@ -278,18 +278,18 @@ def _buffer(case: _Case) -> Iterator[Finding]:
 
 
 def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:
-    """Tell whether writes of this workload may cover only a part of a remap unit."""
+    """Tell whether writes of this workload may cover only a part of a mapping unit."""
     return workload.writes and any(size % max(unit_bytes, 1) for size in workload.block_sizes)
 
 
 def coarse(workload: Workload, unit_bytes: int, stage: str | None = None) -> Iterator[Finding]:
-    """Return a finding if the writes are not whole remap units."""
+    """Yield a finding if writes do not cover whole mapping units."""
     if below_remap_unit(workload, unit_bytes):
         yield BelowMappingUnit((min(workload.block_sizes),), unit_bytes).finding(stage=stage)
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
-    """Return one note for all percentiles that have too few I/Os beyond them."""
+    """Yield one note on all percentiles for which too few I/Os were slower."""
     few = FewSamples(
         read_indicative=_percentiles(estimates, "read", "indicative"),
         read_left_out=_percentiles(estimates, "read", "suppressed"),

@@ -1,11 +1,12 @@
 """Compare the points of one stage, which were measured in the same hours.
 
-Three questions can be answered only from several points. First: did the drive change while another
-point was measured? If so, this point may have been lucky, so it is not valid either. This point
-stays valid if the other point varies by chance only. It also stays valid if none of its repeats was
-slow, and at least twice the other point was slow both just before and just after one of them.
-Second: does the rate rise and fall over hours in a wave? All points show the same wave, each around
-its own mean. Third: what is the slowest wave that this run could detect?
+Three questions need several points for an answer. First: did the drive change while another point
+was measured? If so, this point may have been measured at a lucky time, so this point is not valid
+either. This point stays valid if the other point varies only by chance. This point also stays valid
+if none of its repeats was slow, and if at least twice the other point was slow both just before and
+just after a repeat of this point. Second: does the rate rise and fall in a wave over hours? All
+points would then show the same wave, each around its own mean. Third: which period has the slowest
+wave that this run could detect?
 """
 
 import math
@@ -21,7 +22,7 @@ from ssdbench.stats.bounds.evidence import BLOCKS, HORIZON_S, Role, Stretch, pie
 from ssdbench.stats.distributions import f_upper_p
 from ssdbench.stats.series import Floats, History
 
-# May be seen under any load.
+# The drive may show a change with these codes under any load.
 OF_THE_DRIVE = (Code.CHANGED, Code.CV_TOO_HIGH, Code.TREND, Code.NOT_SUSTAINED)
 SLOW = 0.95  # of a point's usual rate: a repeat below it was slow
 CHANCE_P = 0.01  # p-value of chance; below it the drive changed
@@ -40,10 +41,11 @@ def compared_points(
     stretches: Mapping[str, Sequence[Stretch]],
     others: Sequence[Sequence[Stretch]],
 ) -> tuple[PointResult, ...]:
-    """Add the findings from comparing the points, and the longest detectable wave, to the points.
+    """Add to each point the findings of the comparison, and the longest wave that would be seen.
 
-    `stretches` has the evidence of each point by point id. `others` has the evidence of other
-    workloads: of the warm-up, if no point has its workload, and of points of earlier stages.
+    `stretches` holds the evidence of each point, by the id of the point. `others` holds the
+    evidence of other workloads: of the warm-up, if no point has the warm-up's workload, and of
+    points of earlier stages.
     """
     groups = [own for own in (*stretches.values(), *others) if own]
     longest_s = longest_wave_s(groups)
@@ -73,7 +75,7 @@ def _shared(
     points: Sequence[PointResult],
     stretches: Mapping[str, Sequence[Stretch]],
 ) -> Iterator[Finding]:
-    """Return the first change under another point that may also affect this point."""
+    """Yield the first change under another point that may also affect this point."""
     if _changed(point) is not None:
         return  # it says so itself
     for other in points:
@@ -93,7 +95,7 @@ def _shared(
 
 
 def _changed(point: PointResult) -> Code | None:
-    """Return the code of the finding that makes this point invalid after a change, or None."""
+    """Return the code of a finding of a change that makes this point invalid, or None."""
     invalid = [f.code for f in point.findings if f.severity is Severity.INVALIDATES]
     if not any(repeat.unbroken_s and not repeat.settled for repeat in point.repeats):
         invalid = [code for code in invalid if code is not Code.NOT_SUSTAINED]  # it never ran long
@@ -101,12 +103,12 @@ def _changed(point: PointResult) -> Code | None:
 
 
 def _only_on_two_levels(other: PointResult, point: PointResult) -> bool:
-    """Tell whether `other` moved between two levels, and `point` saw one level at the same time.
+    """Tell whether `other` moved between two levels while `point` was on one level only.
 
-    Two levels leave their own point valid, with the lower level. But `point` may have seen only the
-    upper level. Points that only read are measured after the others. Between reads and writes it
-    cannot be seen whether the levels belong to one load, as those of heat do, so levels do not
-    count there.
+    A point with two levels stays valid, because its bound is the bound of the lower level. But
+    `point` may have been measured only while the drive was on the upper level. Points that only
+    read are measured after the others. So reads and writes cannot show whether the levels come from
+    only one of the loads (as levels from heat do), and are not compared.
     """
     codes = [{finding.code for finding in one.findings} for one in (other, point)]
     in_turn = other.point.workload.writes == point.point.workload.writes
@@ -114,7 +116,7 @@ def _only_on_two_levels(other: PointResult, point: PointResult) -> bool:
 
 
 def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, of: int) -> bool:
-    """Tell whether chance explains the finding at one of `of` points (Bonferroni)."""
+    """Tell whether chance explains this finding at one of `of` points (Bonferroni)."""
     if code is Code.CV_TOO_HIGH:
         return by_chance(stretches)
     if code is Code.TREND:
@@ -126,10 +128,10 @@ def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, 
 
 
 def by_chance(stretches: Sequence[Stretch]) -> bool:
-    """Tell whether the repeats differ no more than blocks within one repeat do.
+    """Tell whether the means of repeats differ no more than blocks within one repeat.
 
-    The test is a one-way analysis of variance: the means of the repeats against ten blocks of
-    each repeat.
+    The test is a one-way analysis of variance: the repeats are the groups, with ten blocks of each
+    repeat as values.
     """
     cut = [
         History.of(s.series).blocks(0.0, s.seconds, BLOCKS)
@@ -146,9 +148,9 @@ def by_chance(stretches: Sequence[Stretch]) -> bool:
 
 
 def alternations(changed: Sequence[Repeat], steady: Sequence[Repeat]) -> int:
-    """Count how often `changed` was slow both before and after a normal repeat of `steady`.
+    """Count how often `changed` was slow both before and after a repeat of `steady`.
 
-    The result is 0 if any repeat of `steady` was slow.
+    The result is 0 if any repeat of `steady` was slow itself.
     """
     slow_steady = _slow(steady)
     if any(slow_steady):
@@ -168,17 +170,17 @@ def _slow(repeats: Sequence[Repeat]) -> list[bool]:
 
 
 def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
-    """Return the longest period of a 10 % wave that the evidence would show; 0 without evidence."""
+    """Return the longest period of a 10 % wave that this evidence would show; 0 without any."""
     ends = [end for own in groups for s in own for end in (s.from_s, s.from_s + s.seconds)]
     return SEEN_SHARE * (max(ends) - min(ends)) if ends else 0.0
 
 
 def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
-    """Search for one wave in the rates of all groups, each around its own mean, or None.
+    """Search the rates of all groups for one common wave, each around its mean; None if none shows.
 
-    The method is least squares of a sine of each period on the logarithms of the pieces (Lomb 1976,
-    Scargle 1982), with a level for each group; the F-test is corrected for the number of tested
-    periods.
+    A sine of each period is fitted by least squares to the logarithms of the rates of the pieces
+    (Lomb 1976, Scargle 1982), with one mean level for each group; the p-value of the F-test is
+    corrected for the number of tested periods.
     """
     cut = [pieces(own) for own in groups]
     parts = [(number, piece) for number, own in enumerate(cut) for piece in own if piece.mean > 0]
@@ -204,7 +206,7 @@ def _levels(numbers: Sequence[int]) -> Floats:
 
 
 def _fit(t_s: Floats, logs: Floats, levels: Floats, period_s: float) -> tuple[float, float, float]:
-    """Fit a sine of this period; return its p-value, the period and the swing."""
+    """Fit a sine of this period; return its p-value, the period, and the swing as a share."""
     angle = 2 * math.pi * t_s / period_s
     design = np.column_stack([levels, np.cos(angle), np.sin(angle)])
     without = logs - levels @ np.linalg.lstsq(levels, logs, rcond=None)[0]

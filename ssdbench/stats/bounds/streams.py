@@ -1,6 +1,6 @@
-"""Estimate rates and latencies of each stream of a point, and of groups of streams.
+"""Estimate rates and latencies of each stream of a point, and of each group of streams.
 
-The drive's counters do not separate streams, so the generator's histograms count the requests.
+The drive's counters do not separate streams, so requests are counted in the generator's histograms.
 """
 
 import math
@@ -24,7 +24,7 @@ SIGMAS = 4
 
 
 def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[StreamResult, ...]:
-    """Return the results of each stream, then of each group of several streams."""
+    """Return the results of each stream, then of each group that has several streams."""
     streams = workload.streams
     if not streams or any(len(m.streams) != len(streams) for m in measured):
         return ()
@@ -65,7 +65,7 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
 
 
 def with_held_back(workload: Workload, measured: Measured) -> Measured:
-    """Add the waits before requests were sent to the point's latencies, for streams with a rate."""
+    """Add to the point's latencies the waits before requests were sent, if a stream has a rate."""
     if not any(stream.offered_iops for stream in workload.streams):
         return measured
     streams = list(map(with_waits, workload.streams, measured.streams))
@@ -80,11 +80,11 @@ def with_held_back(workload: Workload, measured: Measured) -> Measured:
 
 
 def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
-    """Add to a stream with a rate the time that requests waited before they were sent.
+    """Add to the latencies of a stream with a rate the waits of requests before they were sent.
 
-    A thread of fio that is on time waits for all requests in flight before it waits until the next
-    request is due, at any queue depth (`rate_ddir` in its io_u.c). So a slow request or flush
-    delays all requests that become due in the meantime.
+    If a fio thread is on time, it waits for all its requests in flight before it waits for the time
+    of the next request, at any queue depth (`rate_ddir` in its io_u.c). So a slow request or flush
+    delays all requests that become due during this time.
     """
     if not stream.offered_iops or not seen.requests:
         return seen
@@ -100,7 +100,7 @@ def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
 
 
 def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
-    """Return the flushes of the window, estimated from its number of writes."""
+    """Return the flushes in the window, estimated from the number of writes in the window."""
     every = sum(int(value) for name, value in stream.options if name in ("fsync", "fdatasync"))
     if not every or not seen.flush.n:
         return Histogram.empty()
@@ -108,10 +108,11 @@ def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
 
 
 def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list[float]:
-    """Return the share of the offered rate that a stream got in each repeat, if it has a rate.
+    """Return the share of its offered rate that a stream got in each repeat; empty without a rate.
 
-    fio controls bytes per second, so with several block sizes the number of requests varies by
-    chance. With Poisson arrivals fio controls requests per second.
+    fio controls bytes per second, so with several sizes the number of requests varies by chance,
+    and bytes are compared. With Poisson arrivals fio controls requests per second, so requests are
+    compared.
     """
     if not stream.offered_iops:
         return []
@@ -127,11 +128,11 @@ def _by_bytes(stream: Stream, seen: Sequence[StreamSeen]) -> bool:
 
 
 def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
-    """Tell whether a repeat reached less of the offered rate than chance can explain.
+    """Tell whether a repeat got less of its offered rate than chance can explain.
 
-    The count may differ by the last one or two requests; for Poisson arrivals, by the square root
-    of their number; for several sizes, by the random choice of sizes, whose variance is at most
-    (most - mean)(mean - least), by Bhatia and Davis (2000).
+    Chance allows one or two requests less at the end; for Poisson arrivals, a multiple of the
+    square root of the number of requests; for several sizes, the variation of randomly chosen
+    sizes, whose variance is at most (most - mean)(mean - least) by Bhatia and Davis (2000).
     """
     least, mean, most = min(stream.block_sizes), stream.mean_bytes, max(stream.block_sizes)
     drawn = math.sqrt(max(0.0, (most - mean) * (mean - least))) / mean
@@ -157,10 +158,10 @@ def latencies(
     *,
     writes: bool = False,
 ) -> list[Estimate]:
-    """Estimate the mean and percentiles of the latencies of one direction; empty if it had no I/O.
+    """Estimate mean and percentiles of the latency of one direction; empty if it had no I/O.
 
-    The mean is over the windows of all repeats. Percentiles are over `parts`, which holds all
-    evidence, if it is given. With `writes`, the rarest percentiles are left out.
+    The mean is taken over the windows of all repeats. Percentiles are taken from `parts`, which
+    holds all evidence, if it is given. With `writes`, the rarest percentiles are suppressed.
     """
     histograms = [histogram for histogram in histograms if histogram.n]
     if not histograms:
@@ -182,7 +183,7 @@ def latencies(
 def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
     """Estimate the latencies of flushes.
 
-    fio logs no time for a flush, so the latencies include the settle phase.
+    fio logs no time for a flush, so these latencies include flushes of the settle phase.
     """
     return [
         estimate.model_copy(update={"method": f"{estimate.method}; settling included"})
@@ -191,7 +192,7 @@ def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
 
 
 def _flushes(stream: Stream, number: int, measured: Sequence[Measured]) -> list[Estimate]:
-    """Return the flushes of a stream; in older results, of all streams together."""
+    """Return the flush latencies of a stream; for older results, of all streams together."""
     if not stream.flushes:
         return []
     own = [m.streams[number].flush for m in measured]
@@ -205,7 +206,7 @@ def _delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> Ite
 
 
 def _estimates(numbers: Sequence[int], measured: Sequence[Measured]) -> Iterator[Estimate]:
-    """Estimate the rate of each direction that had requests, then its latencies."""
+    """Yield the rate of each direction that had requests, followed by its latencies."""
     for direction in DIRECTIONS:
         merged = [
             Histogram.merged([m.streams[n].histogram(direction) for n in numbers]) for m in measured
@@ -217,6 +218,6 @@ def _estimates(numbers: Sequence[int], measured: Sequence[Measured]) -> Iterator
         if any(histogram.n for histogram in merged):
             rates = [sum(m.streams[n].iops(direction) for n in numbers) for m in measured]
             rate = mean_of_repeats(rates, "iops", "1/s")
-            # The bound is the point's: it alone is judged over the horizon.
+            # Only the whole point has a bound, because only its rate is judged over the horizon.
             yield rate.model_copy(update={"direction": direction, "bound": None})
             yield from latencies(merged, direction, whole)

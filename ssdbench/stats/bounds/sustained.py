@@ -1,9 +1,9 @@
-"""Compute the bound of a point, the number to plan on, from all evidence.
+"""Compute the bound of a point, which planners use, from all evidence of its workload.
 
-The bound is the lower 95/95 limit of means over the horizon (`evidence`). If the rate moves
-between two levels, the bound is the limit of the lower level. If the drive changed, the bound
-comes from the evidence after the change. The worst minute and the worst second are taken from all
-measured seconds.
+The bound is the rate that 95 % of the means over the horizon (about ten minutes) exceed, with 95 %
+confidence (`evidence`). If the rate moves between two levels, the bound is computed for the lower
+level. If the drive became slower, the bound comes from the evidence after this change. The worst
+minute and the worst second are taken from all measured seconds.
 """
 
 import math
@@ -48,7 +48,7 @@ A_LEVEL_S = HORIZON_S / 4  # a slowdown that lasts this long on average is a lev
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All evidence of one point, in the order of time."""
+    """Hold all evidence of one point, in the order of time."""
 
     stretches: tuple[Stretch, ...]  # of the point's own workload
     reference: tuple[Stretch, ...] = ()  # of the warm-up's workload, where that is another one
@@ -58,7 +58,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class TwoRates:
-    """A rate that keeps returning to a lower level."""
+    """Hold the two levels of a rate that keeps returning to a lower level."""
 
     lower_iops: float
     upper_iops: float
@@ -72,7 +72,7 @@ class TwoRates:
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """The sustained rate of a point and its bound, from the evidence."""
+    """Hold the sustained rate of a point and its bound."""
 
     bound_iops: float
     mean_iops: float  # of all that counts
@@ -91,7 +91,7 @@ class Sustained:
 
 
 def sustained(evidence: Evidence) -> Sustained:
-    """Return the sustained rate and its bound. Raises ValueError if there are no seconds."""
+    """Return the sustained rate and its bound. Raises ValueError if no second was measured."""
     own = [stretch for stretch in evidence.stretches if stretch.seconds > 0]
     if not own:
         raise ValueError("no second of the point was measured")
@@ -125,7 +125,7 @@ def sustained(evidence: Evidence) -> Sustained:
 
 
 def horizon(rhythm_s: float | None) -> float:
-    """Return the horizon: ten minutes, or the next larger whole number of periods."""
+    """Return the horizon: ten minutes, rounded up to whole periods if the rate is periodic."""
     return HORIZON_S if not rhythm_s else math.ceil(HORIZON_S / rhythm_s) * rhythm_s
 
 
@@ -136,7 +136,7 @@ def _of_drive(evidence: Evidence, horizon_s: float) -> Change | None:
 
 
 def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float) -> float:
-    """Return the bound of all pieces; if they clearly form two levels, of the lower pieces only."""
+    """Return the bound of all pieces or, if they form two levels, of the lower pieces only."""
     means = [piece.mean for piece in parts]
     modes = two_modes(means)
     if modes is not None:
@@ -146,10 +146,10 @@ def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float
 
 
 def levels_of(stretches: Sequence[Stretch], *, expected: bool = False) -> TwoRates | None:
-    """Return two levels if the drive visits each at least twice and neither drifts; else None.
+    """Return two levels if the rate was on each at least twice and neither drifts; else None.
 
-    `expected` means that the warm-up moved between two levels, so each short stretch may be on
-    either level.
+    `expected` means that the rate moved between two levels in the warm-up, so each short stretch
+    may be on either level.
     """
     cut = [_minutes(stretch) for stretch in stretches]
     steps = np.concatenate([*cut, np.zeros(0)])
@@ -195,10 +195,10 @@ def _minutes(stretch: Stretch) -> Floats:
 
 
 def _visits(cut: Sequence[Floats], low: np.typing.NDArray[np.bool_]) -> list[tuple[float, int]]:
-    """Return the mean rate and the minutes of each stay on the lower level, cut at the horizon.
+    """Return mean rate and minutes of each stay on the lower level, cut at the horizon.
 
-    A minute in which the level changes counts for neither level. Stays of a single minute count
-    only if there are too few longer stays.
+    A minute in which the level changes is counted for neither level. Stays of a single minute are
+    counted only if there are too few longer stays.
     """
     stays: list[tuple[float, int]] = []
     place = 0
@@ -223,8 +223,9 @@ def _fills(piece: Piece) -> float:
 def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fills) -> float | None:
     """Return the largest drift that the pieces cannot exclude (95 %), per drive fill or per day.
 
-    The method is least squares of the logarithms over the written fills, or over the time of the
-    run. The result is None if there are too few pieces, or if a piece has no rate.
+    A line is fitted by least squares to the logarithms of the rates, over the written fills or over
+    the time of the run. The result is None if there are too few pieces, or if a piece has a rate of
+    0.
     """
     x = np.array([along(piece) for piece in parts])
     y = np.array([piece.mean for piece in parts])
@@ -241,10 +242,10 @@ def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fill
 
 @dataclass(frozen=True, slots=True)
 class WarmUpEvidence:
-    """Evidence from the warm-up's workload, measured before the points and after them.
+    """Hold the measurements of the warm-up's workload, made before the points and after them.
 
-    If the drive was filled sequentially in between, both still show whether the drive changed, but
-    the warm-up is no longer evidence of a point.
+    If the drive was filled sequentially in between, both measurements still show whether the drive
+    changed, but the warm-up is no longer evidence of a point.
     """
 
     workload: Workload | None = None  # of the warm-up
@@ -254,23 +255,23 @@ class WarmUpEvidence:
     rhythm_s: float | None = None  # of the rate under the warm-up, where it matters
     capacity_bytes: int = 0
     refilled: bool = False
-    # Of the steady part of the warm-up, by direction, in parts of about ten minutes.
+    # Latencies in the steady part of the warm-up, by direction, in parts of about ten minutes.
     latencies: Mapping[str, Sequence[Histogram]] = field(default_factory=dict)
 
     def latencies_of(self, workload: Workload) -> Mapping[str, Sequence[Histogram]]:
-        """Return the warm-up's latencies if they are evidence of this workload."""
+        """Return the warm-up's latencies if they are evidence of this workload, else {}."""
         return {} if workload != self.workload or self.refilled else self.latencies
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
-        """Return the measured stretches of the warm-up's workload, before and after the points."""
+        """Return the measurements of the warm-up's workload, before and after the points."""
         return tuple(stretch for stretch in (self.warm_up, self.again) if stretch is not None)
 
 
 def evidence_of(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], around: WarmUpEvidence
 ) -> Evidence:
-    """Collect the seconds of the point's workload, and separately of another warm-up."""
+    """Collect the measured seconds of a point's workload and, if it differs, of the warm-up's."""
     own = [_stretch(repeat, m, around) for repeat, m in zip(repeats, measured, strict=True)]
     if point.workload != around.workload or around.refilled:
         return Evidence(tuple(own), around.stretches, around.rhythm_s)
@@ -294,6 +295,6 @@ def _stretch(repeat: Repeat, measured: Measured, around: WarmUpEvidence) -> Stre
 
 
 def began_s(repeat: Repeat, measured: Measured) -> float:
-    """Return when the evidence of a repeat began, on the run's clock; 0 if unknown."""
+    """Return when the evidence of a repeat began, in seconds of the run's clock; 0 if unknown."""
     before_s = measured.evidence.t_s[-1] if len(measured.evidence.t_s) else 0.0
     return (repeat.at_s or 0.0) + repeat.measure_to_s - float(before_s)

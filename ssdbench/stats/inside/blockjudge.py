@@ -1,12 +1,13 @@
 """Judge the block size: ignore peaks of a buffer, and test parts and multiples of the period.
 
-If peaks come after every B writes, they repeat in offset after B strides of 4 KiB, like the peaks
-of a block. So the search is repeated without the peaks of the buffer. Behind a large buffer, peaks
-belong to writes of an earlier pass; if no block is found, each latency is moved to the write that
-it waited for. The latency peaks of a block of N bytes also repeat every N/2, N/3, 2N or 3N bytes.
-So the period is also divided by prime numbers and multiplied by prime numbers, and the results are
-tested. One half of the writes chooses a period; the other half judges the choice. Only strides
-shorter than a part of the block can show this part, so the answer may be "or less".
+Latency peaks that come after every B writes repeat in offset after B strides of 4 KiB, so they look
+like the peaks of a block. So the search for a block is repeated without the peaks of the buffer.
+Behind a large buffer, a peak belongs to an earlier write; if no block is found, each latency is
+moved to the write that caused it, and the search is repeated. The latency peaks of a block of N
+bytes also repeat every N/2, N/3, 2N or 3N bytes. So the found period is also divided by and
+multiplied by prime numbers, and the results are tested. To choose a multiple, one half of the
+writes chooses and the other half judges the choice. A part of the block can be seen only with
+strides that are shorter than this part, so the answer may be "this size or less".
 docs/methods-blocksize.md explains the method.
 """
 
@@ -49,7 +50,7 @@ LEAST_UNITS = 3  # nearly every write enters a smaller block, so such blocks sho
 
 
 class Kin(Enum):
-    """How slow writes are at the places that divide a period, or at every k-th boundary."""
+    """Name how slow writes are at places that divide a period, or at every k-th boundary."""
 
     SLOW = "as slow as behind the boundaries"
     USUAL = "as fast as any write"
@@ -58,14 +59,14 @@ class Kin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The block that explains a period; None if a multiple of it is as likely."""
+    """Hold the block that explains a period; None if a multiple of this block is as likely."""
 
     block_bytes: int | None
     at_most: bool = False  # the block may be a part of this size
 
 
 def size(series: Sequence[Series], found: Evidence) -> Size:
-    """Return the block that explains a period with enough evidence."""
+    """Return the block that explains a period for which there is enough evidence."""
     entered = [_Entered.of(one, found) for one in series]
     whole = _multiple([one for one in entered if one.seen(found.period_bytes)], found)
     if whole is None:
@@ -75,7 +76,7 @@ def size(series: Sequence[Series], found: Evidence) -> Size:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entered:
-    """Writes, a score for how slow each write is, and the place of the block boundary."""
+    """Hold writes, a score for how slow each write is, and the place of the block boundary."""
 
     series: Series
     slow: Floats
@@ -97,11 +98,11 @@ class _Entered:
 
 
 def _slow(latency: Floats, behind: npt.NDArray[np.bool_], late: int) -> Floats:
-    """Score writes from 0 (usual) to 1 (as slow as a write behind a boundary).
+    """Score each write from 0 (usual latency) to 1 (as slow as a write behind a boundary).
 
-    The latency at the slowest boundaries depends on the place of a write in its block. This place
-    repeats with blocks and strides. A score only says whether a write is slow, so the place has
-    no effect.
+    The latency behind the slowest boundaries depends on the place of the write in its block. This
+    place repeats with the blocks and the strides. A score only says whether a write is slow, so
+    this place does not change the result.
     """
     ahead = np.concatenate([latency, np.full(late, -np.inf)])
     worst = np.max([ahead[n : n + len(latency)] for n in range(late)], axis=0)
@@ -122,7 +123,7 @@ def _part(entered: Sequence[_Entered], found: Evidence) -> Size:
         if kin is Kin.UNKNOWN:
             return Size(period, at_most=True)
         if kin is Kin.SLOW:
-            # Then parts of the part must be as slow.
+            # If this part is the block, parts of this part must be as slow.
             further = [_between([o for o in entered if o.seen(part // n)], part, n)
                        for n in _primes(part) if part // n >= LEAST_UNITS * UNIT_BYTES]  # fmt: skip
             return Size(part, at_most=any(one is not Kin.USUAL for one in further))
@@ -134,7 +135,7 @@ def _primes(period_bytes: int) -> Iterator[int]:
 
 
 def _between(entered: Sequence[_Entered], period: int, k: int) -> Kin:
-    """Judge the writes behind the places that divide the period into `k` parts."""
+    """Judge the writes behind the places that divide the period into `k` equal parts."""
     at: list[Floats] = []
     other: list[Floats] = []
     usual: list[Floats] = []
@@ -173,7 +174,7 @@ def _one_of(
 ) -> tuple[Kin, Sequence[_Entered]]:
     """Compare the slowest of every `k` boundaries with the other boundaries.
 
-    If only these are slow, the returned series have the place of the slow boundaries.
+    If only the slowest ones are slow, the returned series have the place of these boundaries.
     """
     at: list[Floats] = []
     other: list[Floats] = []
@@ -211,7 +212,7 @@ def _slowest(residue: Ints, values: Floats, k: int) -> int:
 
 
 def _kin(at: Sequence[Floats], other: Sequence[Floats], usual: Sequence[Floats]) -> Kin:
-    """Compare the other writes with writes at boundaries and with usual writes."""
+    """Judge whether the writes in `other` are as slow as writes at boundaries, or as usual."""
     three = [np.concatenate([np.zeros(0), *values]) for values in (at, other, usual)]
     if min(len(values) for values in three) < LEAST_ENTRIES:
         return Kin.UNKNOWN
@@ -230,7 +231,7 @@ WIDEST = 8  # writes over which a peak of a buffer may spread
 MOST_SHARE = 4  # at most one of so many writes is ignored
 LARGEST_REMAP_UNIT_BYTES = 64 << 10
 ERASE_NS = 1_000_000  # a merge costs two erases and copies; a remap unit only a read
-# Least score, number of hidden drives that got an answer, number of right answers.
+# Each row: least score, number of hidden drives that got an answer, number of right answers.
 # `python -m benchmarks.judge_the_answers --calibrate`
 FREQUENCIES = (
     (LEAST_SCORE, 0, 0),
@@ -243,10 +244,10 @@ UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 
 
 def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> BlockVerdict:
-    """Find a block, but ignore one that only the peaks of a buffer show.
+    """Find a block, but ignore a block that only the peaks of a buffer show.
 
-    `own` means that the latencies belong to single writes. Only such latencies show the cost of a
-    boundary, and which writes waited for a full buffer.
+    `own` means that each latency belongs to one single write. Only such latencies show the cost of
+    a boundary, and the writes that waited for a full buffer.
     """
     verdict = _judged(series, seed=seed, own=own)
     if verdict.block_bytes is not None or not own:
@@ -264,7 +265,7 @@ def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> Block
 
 
 def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
-    """Search for a block in the latencies as they were measured."""
+    """Search for a block in the latencies as they were measured, without moving any latency."""
     verdict = detect(series, seed=seed)
     quiet = list(series)
     for _ in range(ROUNDS):
@@ -282,7 +283,7 @@ def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
 
 
 def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> BlockVerdict:
-    """Return the verdict with the true block: the period, a part or a multiple."""
+    """Return the verdict with the true block: the period, or a part or multiple of the period."""
     if verdict.block_bytes is None or verdict.best is None:
         return verdict
     found, best = size(series, verdict.best), verdict.best
@@ -296,7 +297,8 @@ def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> Blo
                 verdict, block_bytes=None, doubt="other blocks of about this size are as likely"
             )
         best = sharp
-        # Only a period that is exact to 4 KiB can be divided: the rough one may be twice the block.
+        # Only a period that is exact to 4 KiB can be divided, because a rough period may be twice
+        # the block.
         found = size(series, best)
         block = found.block_bytes
         if block is None:
@@ -317,7 +319,7 @@ def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> Blo
 
 
 def cost_ns(series: Sequence[Series], best: Evidence) -> float:
-    """Return by how much writes behind a boundary are usually slower."""
+    """Return by how many nanoseconds a write behind a boundary is usually slower than others."""
     found = []
     for one in series:
         place = best.place_of(one, 1 - one.region)
@@ -329,13 +331,13 @@ def cost_ns(series: Sequence[Series], best: Evidence) -> float:
 
 
 def frequency(score: float) -> float:
-    """Return how often answers with such a score were right on hidden drives (`FREQUENCIES`)."""
+    """Return how often answers with this score were right on hidden drives (`FREQUENCIES`)."""
     _, answered, right = max(row for row in FREQUENCIES if row[0] <= max(score, FREQUENCIES[0][0]))
     return share_right((answered, right))
 
 
 def _without(series: Sequence[Series], writes: int) -> list[Series]:
-    """Replace the peaks after every `writes` writes by the usual latency."""
+    """Replace the latency peaks that come after every `writes` writes by the usual latency."""
     folded = np.zeros(writes)
     for one in series:
         folded += np.bincount(

@@ -1,13 +1,14 @@
-"""Find peaks of latency at a fixed distance in offset, over several strides and two regions.
+"""Find latency peaks at a fixed distance in offset, over several strides and two regions.
 
-For each period the scores of all writes are summed by offset modulo the period. The place of the
-boundary is chosen in one region and judged in the other, so that without a boundary the score is
-about standard normal. The form `aligned` expects the same place at all strides; the form `delayed`
-allows a different place for each stride, because peaks come late behind a full buffer.
+For each period, the scores of all writes are summed by their offset modulo the period. The place of
+the boundary is chosen in one region of the drive and judged in the other region, so without a
+boundary the score is about standard normal. The form `aligned` expects the boundary at the same
+place for all strides; the form `delayed` allows a different place for each stride, because peaks
+come late behind a full buffer.
 
-Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only m x 2^k x 4 KiB
-with odd m below 32. Source: Dunn 2009, chapter III; the joint test is our own.
-docs/methods-blocksize.md explains the method.
+Limits: the search finds blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only
+sizes of m x 2^k x 4 KiB with odd m below 32. Source: Dunn 2009, chapter III; the joint test of
+several strides is our own. docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ MOST_P = 0.01
 
 
 class Form(StrEnum):
-    """How the places of the peaks at different strides are related."""
+    """Name how the places of the peaks at different strides are related."""
 
     ALIGNED = "aligned"
     DELAYED = "delayed"
@@ -64,7 +65,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The scores of one period, which show whether it is a block size."""
+    """Hold the scores of one period, which show whether the period is a block size."""
 
     period_bytes: int
     form: Form
@@ -76,19 +77,19 @@ class Evidence:
     stride_places: tuple[dict[int, int], dict[int, int]]  # per region: stride -> place
 
     def place_of(self, one: Series, region: int) -> int:
-        """Return the place of a block boundary at the stride of a series, which `region` chose."""
+        """Return the place of a block boundary at the stride of `one`, as `region` chose it."""
         if self.form is Form.ALIGNED:
             return self.place_bytes
         return self.stride_places[region].get(one.stride_bytes, self.place_bytes)
 
     @property
     def agreeing(self) -> int:
-        """Return the number of strides that show the period by themselves."""
+        """Return the number of strides that show the period without the help of other strides."""
         return sum(score >= LEAST_STRIDE_SCORE for _, score in self.stride_scores)
 
     @property
     def holds(self) -> bool:
-        """Tell whether the evidence is enough to report the period."""
+        """Tell whether the evidence is enough to report this period as the block size."""
         return (
             self.score >= LEAST_SCORE
             and min(self.region_scores) >= LEAST_REGION_SCORE
@@ -98,7 +99,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class BlockVerdict:
-    """The block size, or None, and the best period of the search."""
+    """Hold the block size, or None, and the best period of the search."""
 
     block_bytes: int | None
     best: Evidence | None
@@ -112,7 +113,7 @@ class BlockVerdict:
 
 
 def periods(largest_bytes: int) -> tuple[int, ...]:
-    """Return the block sizes that are always judged, in ascending order."""
+    """Return the block sizes that are always tested, in ascending order."""
     found = {
         odd * UNIT_BYTES << shift
         for odd in range(1, LARGEST_ODD + 1, 2)
@@ -123,7 +124,7 @@ def periods(largest_bytes: int) -> tuple[int, ...]:
 
 
 def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
-    """Return the periods that score best when the latencies at all strides are combined."""
+    """Return the periods with the best scores when the latencies at all strides are combined."""
     units = (data.offset // UNIT_BYTES).astype(np.int32)  # divided three times as fast as 64 bits
     most = min(largest_bytes, LARGEST_BLOCK_BYTES) // UNIT_BYTES
     found = []
@@ -148,7 +149,7 @@ def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
 
 
 def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
-    """Search for a block in the strided writes of two regions."""
+    """Search for a block in the strided writes of two regions of the drive."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     largest = MOST_STRIDES_PER_BLOCK * int(data.stride.max(initial=0))
     judged = {*periods(largest), *_standing_out(data, largest)}
@@ -168,7 +169,7 @@ def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
 
 
 def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
-    """Return the best period near a rough one; None if others score nearly as high."""
+    """Return the best period near a rough period; None if others score nearly as high."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     near = range(period_bytes - AROUND_BYTES, period_bytes + AROUND_BYTES + 1, UNIT_BYTES)
     found = sorted(
@@ -180,10 +181,11 @@ def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
 
 
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
-    """Return how slow writes behind a boundary must be so that the search finds the boundary.
+    """Return how slow writes behind a boundary must be for the search to find the boundary.
 
-    The slowdown is put into the measured latencies at some block sizes. The result is, for each
-    block size, the smallest factor of `INJECTED` that is found, or None.
+    For some block sizes, the measured latencies behind boundaries are multiplied by a factor. The
+    result is, for each block size, the smallest factor of `INJECTED` with which the search finds
+    the block, or None.
     """
     rng = np.random.default_rng(seed)
     effects: dict[int, float | None] = {}
@@ -205,7 +207,7 @@ def _shows(series: Sequence[Series], period: int, place: int, factor: float) -> 
 
 
 def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray[np.bool_]:
-    """Mark the writes that are the first behind a boundary; never the first write of a pass."""
+    """Mark each write that is the first behind a boundary, but not the first write of a pass."""
     block = (series.offset_bytes - place_bytes) // period_bytes
     entered = np.concatenate([[False], np.diff(block) != 0])
     crosses: npt.NDArray[np.bool_] = entered & ~series.first
@@ -224,7 +226,7 @@ def behind(
 
 
 def _judge(data: Scored, period: int) -> Evidence | None:
-    """Return the better of the two forms of one period; None if too few strides show it."""
+    """Return the form of a period with the best score; None if too few strides can show it."""
     seen = data.within(period / MOST_STRIDES_PER_BLOCK, period / STRIDES_PER_BLOCK)
     rows = _paired(seen, period)
     if len(rows[0]) < LEAST_STRIDES:
@@ -239,9 +241,9 @@ def _judge(data: Scored, period: int) -> Evidence | None:
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
-    """Return the rows of both regions in pairs with the same stride.
+    """Return the rows of both regions in pairs that have the same stride.
 
-    Strides that cross the period too rarely (LEAST_CROSSINGS) are left out.
+    Strides that cross the boundaries too rarely (LEAST_CROSSINGS) are left out.
     """
     enough = data.count * data.stride / period >= LEAST_CROSSINGS
     first = np.flatnonzero(enough & (data.region == 0))
@@ -255,7 +257,7 @@ def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
 def _forms(
     data: Scored, rows: tuple[Ints, Ints], value: Floats, period: int, late: int
 ) -> list[Evidence]:
-    """Return the evidence for each form; a region is judged at the place of the other region."""
+    """Return the evidence for each form; each region is judged at the other region's place."""
     first, second = value[rows[0]], value[rows[1]]
     share = share_of(data, period, late)[rows[0]]
     power = data.count[rows[0]] * data.stride[rows[0]] * (1 - share) * (share <= MOST_SHARE)
@@ -296,10 +298,11 @@ def _forms(
 
 
 def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
-    """Return the larger p-value of both regions by a permutation test.
+    """Return the p-value of a permutation test, the larger one of both regions.
 
-    Scores are shifted at random against the offsets. Each stretch of writes is shifted separately,
-    so bursts stay together and no shift can move all peaks back to the boundaries.
+    The test shifts scores at random against the offsets. Each group of 64 writes in a row is
+    shifted separately, so bursts stay together and no shift can move all peaks back to the
+    boundaries.
     """
     rng = np.random.default_rng(seed)
     strides = {stride for stride, _ in best.stride_scores}
@@ -318,7 +321,7 @@ def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
 
 
 def _shift_sums(one: Series, best: Evidence, region: int) -> Floats:
-    """Sum the scores behind boundaries: one row per stretch, one column per circular shift."""
+    """Sum the scores behind boundaries: a row per 64 writes, a column per circular shift."""
     place = best.place_of(one, 1 - region)
     mark = behind(one, best.period_bytes, place, best.late_writes).astype(np.float64)
     values = np.where(one.first, 0.0, scores(one.latency_ns))

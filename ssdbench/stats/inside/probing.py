@@ -1,13 +1,15 @@
-"""Judge the inside of a drive from plain measurements. A result of None means "cannot tell".
+"""Judge the inside of a drive from measured rates and latencies.
+
+A result of None means that the measurements do not allow an answer ("cannot tell").
 
 `spare` estimates the spare area as a range that is true for every method of garbage collection,
 from two methods that must not contradict each other. Room: a drive that was trimmed and filled
 sequentially takes random writes at full speed until its free blocks are used up. Gain: in steady
-state a random write takes the time a + b A, where A is the write amplification. Three amounts of
-free room give A: for FIFO collection of a span f beside trimmed room p, exp(-(1 - p)(1 + s) / f) =
-p with A = 1 / (1 - p) (Xiang and Kurkoski 2012; Desnoyers 2014 for greedy collection). The ranges
-were widened until they were true for 900 hidden drives. docs/methods-blocksize.md explains the
-method.
+state a random write takes the time a + b A, where A is the write amplification. Measuring with
+three amounts of free room gives A: for FIFO collection of a span f beside trimmed room p, exp(-(1 -
+p)(1 + s) / f) = p with A = 1 / (1 - p) (Xiang and Kurkoski 2012; Desnoyers 2014 for greedy
+collection). The estimated ranges were widened until they were true for 900 hidden drives.
+docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,10 +46,10 @@ STEADY = 0.1  # of the rate: largest difference of two stretches before the TRIM
 
 @dataclass(frozen=True, slots=True)
 class Shifted:
-    """Rates of random writes of one size: aligned, and shifted by half their size.
+    """Hold rates of random writes of one size: aligned, and shifted by half their size.
 
-    The shifted writes are measured before and after the aligned ones, because a cache or a buffer
-    that fills, and garbage collection that begins, change the rate, too.
+    The shifted writes are measured before and after the aligned writes, because the rate also
+    changes when a cache or buffer fills or when garbage collection begins.
     """
 
     aligned: float  # bytes per second
@@ -65,11 +67,12 @@ class Shifted:
 def remap_unit(rates: Mapping[int, Shifted]) -> tuple[int, bool] | None:
     """Return the remap unit in bytes, and whether it may be smaller; None if the rates do not tell.
 
-    A shifted write of a unit lies in two units and costs both, whatever the drive programs at once.
-    A shifted write of two or more units costs no more than an aligned one. So the unit is the
-    largest size at which a shift costs. Half of the shifted writes of half a unit also lie in two
-    units, so they have two thirds of the aligned rate: the limits lie below that (`SHIFT_COSTS`),
-    and above what a link may hide of it (`SHIFT_FREE`).
+    A shifted write with the size of a unit lies in two units and has the cost of both, whatever the
+    drive programs at the same time. A shifted write of two or more units has no higher cost than an
+    aligned write. So the unit is the largest size at which a shift makes writes slower. Of the
+    shifted writes of half a unit, half lie in two units, so their rate is two thirds of the aligned
+    rate: the limit for a slow shift is below this (`SHIFT_COSTS`), the limit for a free shift above
+    the part that a link may hide (`SHIFT_FREE`).
     """
     for block in sorted(rates, reverse=True):
         if rates[block].slower is not False:
@@ -78,10 +81,10 @@ def remap_unit(rates: Mapping[int, Shifted]) -> tuple[int, bool] | None:
     return (min(rates) // 2, True) if rates else None
 
 
-# On 40 simulated drives with units of 8 to 64 KiB, writes of a unit were 1.02 to 1.15 times as many
-# a second as smaller writes, because smaller writes read the rest of the unit first. Writes of two
-# units were 0.47 to 0.52 times as many as writes of one.
-# On the smallest copies of the X25-M model they were 0.62 times as many (512 MiB).
+# On 40 simulated drives with units of 8 to 64 KiB, the rate of writes of one unit was 1.02 to 1.15
+# times the rate of smaller writes, because a smaller write first reads the rest of the unit. The
+# rate of writes of two units was 0.47 to 0.52 times the rate of writes of one unit. On the smallest
+# copies of the X25-M model (512 MiB), this factor was 0.62.
 PROVES_UNIT = 0.9  # of the rate of smaller writes: writes of a unit are not slower
 LIMITS_UNIT = 0.65  # of the rate of writes of a unit: writes of two units are slower
 
@@ -89,16 +92,17 @@ LIMITS_UNIT = 0.65  # of the rate of writes of a unit: writes of two units are s
 def proves_unit(block_iops: float, unit_iops: float, double_iops: float) -> bool:
     """Tell whether rates prove that a smaller random write costs the drive a whole mapping unit.
 
-    A write of the unit is as fast as the smaller write, and a write of two units is slower: so
-    bytes limit the rate, and the smaller write costs as many bytes as the unit has. Without the
-    second condition, a drive with a limit on its commands would prove every unit.
+    The proof has two conditions: a write of one unit is as fast as the smaller write, and a write
+    of two units is slower. Then bytes limit the rate, and the smaller write costs as many bytes as
+    a whole unit. Without the second condition, a drive with a limit on its commands would prove any
+    unit.
     """
     as_fast = unit_iops >= PROVES_UNIT * block_iops > 0
     return as_fast and double_iops <= LIMITS_UNIT * unit_iops
 
 
 def proven_unit(stages: Iterable[StageResult]) -> int:
-    """Return the mapping unit in bytes that the newest warm-up proved; 0 if it proved none."""
+    """Return the mapping unit in bytes that the newest warm-up proved; 0 without such a proof."""
     warm_ups = [s.found for s in stages if isinstance(s.found, WarmUp)]
     mapping = warm_ups[-1].mapping if warm_ups else None
     return mapping.unit_bytes if mapping and mapping.proven else 0
@@ -109,7 +113,7 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 
     The remap unit is the size in which a drive maps logical to physical addresses. Known units are
     the drive's physical block size, the unit of a simulated drive, the unit that the probe found,
-    and the unit that the warm-up proved. If the probe said "4 KiB or less", it found no unit.
+    and the unit that the warm-up proved. An answer "4 KiB or less" of the probe names no unit.
     """
     stages = tuple(stages)
     probed = [s.found.numbers for s in stages if isinstance(s.found, ProbeFound)]
@@ -120,7 +124,7 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 
 
 def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
-    """Return the speedup by parallel requests, and the depth for 90 % of this; None if unknown."""
+    """Return the speedup by parallel requests and the depth for 90 % of this; None if unknown."""
     depths = sorted(iops)
     most = max(iops.values(), default=0.0)
     if len(depths) < 2 or iops[depths[0]] <= 0 or iops[depths[-1]] > 1.1 * iops[depths[-2]]:
@@ -130,10 +134,10 @@ def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
 
 
 def stripe(iops: Mapping[int, float]) -> int | None:
-    """Return the smallest stride at which all parallel reads go to one die; None if no stride does.
+    """Return the smallest stride at which all parallel reads go to one die; None without such one.
 
-    At a part of the stripe, reads go to a few dies, so they are faster. At a multiple of the
-    stripe, they also go to one die.
+    At a stride that is a part of the stripe, reads go to a few dies, so they are faster. At a
+    multiple of the stripe, reads also go to one die.
     """
     least, most = min(iops.values(), default=0.0), max(iops.values(), default=0.0)
     if least >= DIP * most:
@@ -144,10 +148,10 @@ def stripe(iops: Mapping[int, float]) -> int | None:
 def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
     """Return twice the smallest stride at which two parallel reads are as fast as at any stride.
 
-    At a stride of half a chunk, two reads lie on each die. When the first read is done, the next
-    but one begins on the next die, while the second still runs: from this stride on no read waits.
-    The result is None if two reads are hardly faster than one (`alone`) at any stride, or as fast
-    at every stride: then reads do not wait for dies.
+    At a stride of half a chunk, each die holds two of the reads. When the first read is done, the
+    read after the next one begins on the next die, while the second read is still running: from
+    this stride on, no read waits. The result is None if two reads are hardly faster than one read
+    (`alone`) at any stride, or equally fast at every stride: then reads do not wait for dies.
     """
     most = max(iops.values(), default=0.0)
     if most < SIDE_BY_SIDE * alone or min(iops.values()) >= FULL * most:
@@ -156,10 +160,10 @@ def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
 
 
 def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
-    """Return the bytes written until the rate falls for good, and both rates; or None."""
+    """Return the bytes written until the rate falls for good, and the rates before and after."""
     rate = np.asarray(per_second, dtype=np.float64)
     for index in range(2, len(rate) - 2):
-        # The fall may be in the second one of two seconds.
+        # The rate may fall in the second of these two seconds.
         before = float(np.median(rate[:index]) if index > 2 else rate[:index].max())
         after = float(np.median(rate[index:]))
         low = rate[index] < STEP * before and rate[index + 1] < STEP * before
@@ -170,19 +174,19 @@ def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
 
 
 def falls_at_once(per_second: Sequence[float]) -> bool:
-    """Tell whether the rate falls for good within two seconds, too early to measure it before."""
+    """Tell whether the rate falls for good within two seconds, too early to be measured before."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
 
 
 def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) -> int | None:
-    """Return how many bytes a buffer took before writes waited, without those that left.
+    """Return how many bytes a buffer took before writes waited, less the bytes that left it.
 
-    With a fixed number in flight the rate is the inverse of the latency. So the time of the fast
-    writes and the rate of the slow writes show how much was programmed in the meantime. Data leave
-    in steps, when dies finish, and the first waiting write waits for the next step. So, on average,
-    half a step less has left than at an even rate. The result is None if latency never rises, or
-    rises too early.
+    With a fixed number of writes in flight, the rate is the inverse of the latency. So the duration
+    of the fast writes and the rate of the slow writes show how many bytes went to flash during this
+    time. Data leave the buffer in steps, when dies finish, and the first waiting write waits for
+    the next step. So, on average, half a step less has left the buffer than at an even rate. The
+    result is None if the latency never rises, or rises too early.
     """
     values = np.asarray(latency_ns, dtype=np.float64)
     if len(values) < LEAST_BURST:
@@ -199,7 +203,7 @@ def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) ->
 
 
 class Flush(StrEnum):
-    """Kinds of work that a flush waits for."""
+    """Name what a flush waits for: the buffer or nothing."""
 
     BUFFER = "buffer"
     NOTHING = "nothing"
@@ -208,9 +212,10 @@ class Flush(StrEnum):
 def flush_waits(write_ns: float, flush_ns: Mapping[int, float]) -> Flush | None:
     """Return whether flushes wait, from their usual latency after one and after many writes.
 
-    If a flush takes longer after more writes, it waits for the buffer. If a flush ends faster than
-    flash can be programmed, it does not wait. The result is None for slow flushes of equal length,
-    and for fast flushes after slow writes, because the buffer was already empty.
+    If a flush takes longer after more writes, the flush waits for the buffer. If a flush ends
+    faster than flash can be programmed, the flush does not wait. The result is None for slow
+    flushes of equal length, and for fast flushes after slow writes, because the buffer was already
+    empty.
     """
     if len(flush_ns) < 2:
         return None
@@ -221,7 +226,7 @@ def flush_waits(write_ns: float, flush_ns: Mapping[int, float]) -> Flush | None:
 
 
 class Trimmed(StrEnum):
-    """Effects of a TRIM on later writes."""
+    """Name the effect of a TRIM on later writes."""
 
     FASTER = "faster"
     SAME = "same"
@@ -232,9 +237,10 @@ def trim_effect(
 ) -> tuple[Trimmed | None, float]:
     """Return the effect of a TRIM on random writes elsewhere on the drive, and the gain in rate.
 
-    `fresh` is the rate before garbage collection begins; `before` has the rates of the last two
-    stretches before the TRIM. The effect is None if the rate was still changing, if collection did
-    not slow the writes (so more room cannot help), or if the gain is neither clear nor negligible.
+    `fresh` is the rate before garbage collection begins; `before` holds the last two rates that
+    were measured before the TRIM. The effect is None if the rate was still changing, if garbage
+    collection did not slow the writes (so more free room cannot help), or if the gain is neither
+    clear nor negligible.
     """
     gain = after / max(before[1], 1e-9)
     moving = abs(before[0] - before[1]) > STEADY * before[1]
@@ -260,10 +266,12 @@ AT_ONCE, AFTER = 0.7, 4  # share of the way to the steady time, and parts in whi
 CACHED = 8  # parts in which a cache shows
 MORE = 1.25  # factor by which the size of a buffer may be wrong
 NEVER_FREE = 0.012  # share of the drive that collection keeps for itself
-# Collection in order first meets the blocks with the oldest data, most of which is still valid.
+# Collection in the order of writing starts with the blocks of the oldest data, most of which is
+# still valid.
 IN_ORDER, OVERSHOOTS = 1.18, 6  # factor of the steady time, and parts in which it shows
 IN_ORDER_COPIES = (0.88, 1.04)  # relative to the formula for FIFO
-# Relative to FIFO, by room. Least where an erase block over all dies holds few requests.
+# Factors relative to FIFO collection, by free room. The factor is smallest where an erase block
+# over all dies holds few requests.
 GREEDY_LESS = ((0.04, 0.06, 0.1, 0.15, 0.2, 0.3), (0.52, 0.60, 0.68, 0.74, 0.78, 0.82))
 GREEDY_MORE = ((0.08, 0.1), (0.98, 0.95))
 AGREE = 1.5  # largest factor between the results of both methods
@@ -276,7 +284,7 @@ SOONEST = 0.17  # least share of the estimate that is written before the drive i
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The times of random writes to a drive, with several amounts of free room."""
+    """Hold the times of random writes to a drive, with several amounts of free room."""
 
     seconds_per_byte: tuple[tuple[float, ...], ...]  # per span, in parts
     first_s_per_byte: tuple[float, ...]  # of the first writes, one value per part of the drive
@@ -287,7 +295,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Spare area and write amplification, each as a range from the least to the most."""
+    """Hold spare area and write amplification, each as a range from lowest to highest value."""
 
     over_provisioning: tuple[float, float]
     amplification: tuple[float, float]
@@ -295,7 +303,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The reason why the spare area cannot be estimated."""
+    """Hold the reason why the spare area cannot be estimated."""
 
     why: str
 
@@ -344,7 +352,7 @@ def _by_gain(said: Measured, *, few: bool) -> Found | Unknown:
         return Unknown("no known way of collecting garbage gains so much from room")
     found = root(lambda share: _ratio(share) - ratio, LEAST, MOST)
     doubt = np.hypot(np.hypot(*error[:2]) / first, np.hypot(*error[1:]) / second)
-    # By how much the spare area changes when the ratio changes.
+    # The relative change of the ratio for a relative change of the spare area.
     steep = np.log(_ratio(found * 1.1) / _ratio(found)) / np.log(1.1)
     doubt = float(doubt / abs(steep))
     scatter = max(max(one) / min(one) for one in said.seconds_per_byte)
@@ -377,10 +385,10 @@ def _slow_after(said: Measured, steady: float) -> float:
 
 
 def _cliff(said: Measured) -> int | None:
-    """Return where random writes suddenly become slow; None if they slow down gradually."""
+    """Return the part at which random writes suddenly become slow; None if it is gradual."""
     taken, steady = np.asarray(said.first_s_per_byte), float(np.mean(said.seconds_per_byte[0]))
     for part in range(2, len(taken) - AFTER):
-        # The first parts may be fast because a buffer takes them.
+        # The first parts may be fast because a buffer takes these writes.
         usual = max(float(np.median(taken[:part])), 1 / said.ordered_bytes_per_s)
         if min(taken[part], taken[part + 1]) > SLOWER * usual:
             at_once = np.mean(taken[part + 1 : part + 1 + AFTER]) - usual

@@ -1,10 +1,10 @@
 """Plan strided writes that separate block boundaries from a buffer, and score latencies.
 
-Peaks of latency at a fixed distance in offset are block boundaries; peaks after a fixed amount of
-writes are a buffer (Dunn 2009). To separate buffers from blocks, strides are primes times 4 KiB,
-every pass begins at a random offset, and one of two regions confirms the result of the other. A
-block of P bytes shows at strides from P / 512 to P / 3; blocks up to 8 MiB cost 0.875 GiB of
-writes. docs/methods-blocksize.md explains the method.
+Latency peaks at a fixed distance in offset are block boundaries; peaks after a fixed amount of
+writes come from a buffer (Dunn 2009). To separate buffers from blocks, strides are primes times 4
+KiB, every pass begins at a random offset, and each of two regions of the drive confirms the result
+of the other region. Strides from P / 512 to P / 3 can show a block of P bytes; to find blocks up to
+8 MiB, 0.875 GiB are written. docs/methods-blocksize.md explains the method.
 """
 
 import random
@@ -29,11 +29,11 @@ MOST_SHARE = 0.75  # largest share of a period that the writes after a boundary 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """All writes at one stride in one region, in the order in which they were done.
+    """Hold all writes at one stride in one region, in the order in which they were done.
 
     `sequence` is the number of each write since the start of the measurement, over all strides and
-    regions. `first` marks the first write of each pass: the write before it was elsewhere, so it
-    may or may not have entered a new block.
+    regions. `first` marks the first write of each pass: the write before it was at another place,
+    so this write may or may not have entered a new block.
     """
 
     region: int
@@ -58,7 +58,7 @@ def gathered(
     latency_ns: Floats,
     first: npt.NDArray[np.bool_],
 ) -> list[Series]:
-    """Group writes by region and stride; they are given in the order in which they were done."""
+    """Group writes by region and stride; the given writes must be in the order of writing."""
     series = []
     for where, stride in sorted({*zip(region.tolist(), stride_bytes.tolist(), strict=True)}):
         mine = np.flatnonzero((region == where) & (stride_bytes == stride))
@@ -69,15 +69,15 @@ def gathered(
 
 
 def scores(latency_ns: Floats) -> Floats:
-    """Score how far each latency stands out, by its rank.
+    """Score how far each latency stands out among all latencies, by its rank.
 
-    The score is max(-ln((M - rank + 1/2) / M) - 2, 0), which is exponentially distributed above 0.
-    Ranks make the score independent of units and outliers.
+    The score is max(-ln((M - rank + 1/2) / M) - 2, 0) for M latencies; above 0 it is exponentially
+    distributed. Ranks make the score independent of the unit and of single extreme latencies.
     """
     count = len(latency_ns)
     if count == 0:
         return np.zeros(0)
-    # Equal latencies get equal ranks, because any order among them would look like a pattern.
+    # Equal latencies get equal ranks, because any order of them would look like a pattern.
     _, inverse, sizes = np.unique(latency_ns, return_inverse=True, return_counts=True)
     rank = (np.cumsum(sizes) - (sizes - 1) / 2)[inverse]
     return np.maximum(-np.log((count - rank + 0.5) / count) - CUT, 0.0)
@@ -85,10 +85,10 @@ def scores(latency_ns: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The writes with a score above zero of several series, in arrays that `fold` sums.
+    """Hold, for several series, the writes with a score above zero, as arrays for `fold`.
 
-    Series are in the order of their strides, so that the strides of one period are a slice of
-    all arrays.
+    Series are in the order of their strides, so the strides of one period are one slice of each
+    array.
     """
 
     stride: Ints  # per series, ascending
@@ -102,7 +102,7 @@ class Scored:
     score: Floats
 
     def within(self, least_stride: float, most_stride: float) -> "Scored":
-        """Return the series whose strides lie in a range."""
+        """Return only the series whose strides lie in this range."""
         low = int(np.searchsorted(self.stride, least_stride, side="left"))
         high = int(np.searchsorted(self.stride, most_stride, side="right"))
         rows, writes = slice(low, high), slice(int(self.begin[low]), int(self.begin[high]))
@@ -120,7 +120,7 @@ class Scored:
 
 
 def scored(series: Sequence[Series], values: Sequence[Floats]) -> Scored:
-    """Collect the scores above zero, without the first write of each pass."""
+    """Collect the scores above zero, without the score of the first write of each pass."""
     pairs = sorted(zip(series, values, strict=True), key=lambda p: (p[0].stride_bytes, p[0].region))
     kept = [np.flatnonzero((z > 0) & ~one.first) for one, z in pairs]
     sizes = [len(k) for k in kept]
@@ -156,7 +156,7 @@ def fold(data: Scored, period_bytes: int) -> Floats:
 
 
 def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
-    """Return the share of the period that `writes` writes in a row cover."""
+    """Return, for each series, the share of the period that `writes` writes in a row cover."""
     count = cells(period_bytes)
     width = np.maximum(1, np.rint(writes * data.stride * count / period_bytes))
     return np.asarray(np.minimum(width / count, 1.0), dtype=np.float64)
@@ -165,9 +165,10 @@ def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
 def excess(data: Scored, folded: Floats, period_bytes: int, writes: int) -> Floats:
     """Return the standardised score of the first `writes` writes after each place in the period.
 
-    Without a boundary the score is about normal with a standard deviation of 1. The deviation is
-    taken from groups of the same number of consecutive writes, so bursts of slow writes do not
-    count as boundaries. The score is 0 if the writes cover too much of the period to show anything.
+    Without a boundary, this score is about normal with a standard deviation of 1. The deviation is
+    computed from groups of the same number of consecutive writes, so bursts of slow writes do not
+    look like boundaries. The score is 0 if these writes cover too much of the period to show
+    anything.
     """
     rows, count = folded.shape
     share = share_of(data, period_bytes, writes)
@@ -201,7 +202,7 @@ MOST_PASSES = 24
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Strides that find blocks up to a certain size."""
+    """Hold the strides that find blocks up to a certain size."""
 
     largest_block_bytes: int
     strides: tuple[int, ...]
@@ -218,7 +219,7 @@ SCALES = (
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A part of the drive that is written to."""
+    """Hold the place of a part of the drive that is written to."""
 
     index: int
     offset_bytes: int
@@ -227,7 +228,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One walk over a region at one stride."""
+    """Hold one walk over a region at one stride."""
 
     region: int
     stride_bytes: int
@@ -236,13 +237,13 @@ class Pass:
 
     @property
     def length_bytes(self) -> int:
-        """Return the bytes from the first stride to the end of the last."""
+        """Return the bytes from the start of the first stride to the end of the last stride."""
         return self.writes * self.stride_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class StridePlan:
-    """All passes of one scale, by region, and the largest block that they can find."""
+    """Hold all passes of one scale, by region, and the largest block that they can find."""
 
     block_bytes: int
     regions: tuple[Region, ...]
@@ -251,12 +252,12 @@ class StridePlan:
 
     @property
     def bytes_written(self) -> int:
-        """Return the bytes that the passes write, without the fill before them."""
+        """Return how many bytes the passes write, without the fill before them."""
         return sum(one.writes for one in self.passes) * self.block_bytes
 
     @property
     def conditioning_bytes(self) -> int:
-        """Return the bytes of the fill before the passes, which writes every region once."""
+        """Return how many bytes the fill before the passes writes: each region once."""
         return sum(region.length_bytes for region in self.regions)
 
 
@@ -286,7 +287,7 @@ def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> Strid
 
 
 def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scale:
-    """Build a scale from the user's strides. Raises UsageError if strides cannot show a block."""
+    """Build a scale from the user's strides. Raises UsageError if they cannot show a block."""
     region = size_bytes // 2
     for stride in strides:
         if stride <= block_bytes or stride % block_bytes:
@@ -315,7 +316,8 @@ def _passes(
 ) -> list[Pass]:
     """Plan passes from random starts until all writes are planned.
 
-    A pass never leaves its region. On a small drive passes are short, so fewer writes are planned.
+    A pass never leaves its region. On a small drive passes are short, so fewer than `writes` writes
+    are planned.
     """
     passes: list[Pass] = []
     step = max(UNIT_BYTES, block_bytes)

@@ -1,10 +1,11 @@
-"""Estimate how many writes a write buffer holds, and by how many writes it delays latency peaks.
+"""Estimate how many writes a write buffer holds, and by how many writes it delays peaks.
 
-A full buffer accepts a write when an earlier write leaves it, so each peak comes late by the number
-of writes in the buffer (the lag). The places of peaks at several strides fit only this lag, or lags
-larger by whole blocks. The place of the first peak of a pass (a change point, Hinkley 1970) selects
-one of them. `likeliest_lag` needs no peaks: it fits one level per stride to the log latencies.
-Limits: the buffer holds at most a third of the writes, and strides differ in cost.
+A full buffer accepts a write when an earlier write leaves the buffer, so each latency peak comes
+late by the number of writes in the buffer (this number is the lag). The places of peaks at several
+strides fit only the true lag, or lags that are larger by whole blocks. The place of the first peak
+of a pass (a change point, Hinkley 1970) decides between these lags. `likeliest_lag` does not need
+peaks: it fits one mean level per stride to the logarithms of the latencies. Limits: the buffer may
+hold at most a third of the writes, and writes at different strides must differ in latency.
 docs/methods-blocksize.md explains the method.
 """
 
@@ -26,7 +27,7 @@ AS_LIKELY = 50.0  # below the best log likelihood; large because neighbours are 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The likeliest lag, and the range of lags that explain the latencies nearly equally well."""
+    """Hold the likeliest lag, and the range of lags that are nearly as likely."""
 
     writes: int = 0
     least_writes: int = 0
@@ -42,11 +43,11 @@ NO_LAG = Lag()
 
 
 def likeliest_lag(series: Sequence[Series]) -> Lag:
-    """Return the lag that explains the latencies best; 0 if no lag is better than 0.
+    """Return the lag that explains the latencies best; 0 if another lag is not clearly better.
 
-    Latencies of neighbours are correlated, so the likelihood is steeper than the evidence: for 32
-    hidden drives with a buffer, the log likelihood of the true lag was at most 37 below the best
-    one.
+    Neighbouring latencies are correlated, so the likelihood falls faster than the evidence allows:
+    for 32 hidden drives with a buffer, the log likelihood of the true lag was up to 37 below the
+    highest one.
     """
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     most = count // MOST_SHARE
@@ -91,7 +92,7 @@ def _explained(value: Floats, waited: Floats, stride: Ints, most: int) -> Floats
 
 
 def shifted(series: Sequence[Series], writes: int) -> list[Series]:
-    """Give each write the latency that is `writes` writes later; drop the last writes."""
+    """Give each write the latency of the write that comes `writes` later; drop the last writes."""
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     latency = np.zeros(count)
     for one in series:
@@ -117,21 +118,21 @@ RAN_EMPTY = 0.5  # of the usual score: a lower one shows that the buffer was fil
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The least and the largest number of writes that a buffer holds."""
+    """Hold the smallest and the largest number of writes that a buffer may hold."""
 
     least_writes: int
     most_writes: int
 
     @property
     def exact(self) -> bool:
-        """Tell whether the least and the largest number are equal."""
+        """Tell whether the smallest and the largest number are equal."""
         return self.least_writes == self.most_writes
 
 
 def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
     """Return how many writes the buffer in front of a block holds; None if no peak is late.
 
-    The latencies must be measured for single writes.
+    Each latency must belong to one single write.
     """
     best = verdict.best
     if verdict.block_bytes is None or best is None:
@@ -144,13 +145,13 @@ def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
             best, Held(max(likely.least_writes, 1), likely.most_writes), verdict.lag_writes
         )
     found = _missing(series, best)
-    # The first peaks may belong to the pass before, if the buffer holds much more.
+    # If the buffer holds much more, the first peaks may belong to the pass before.
     more = found is not None and likely.writes > found.most_writes + NEAR_WRITES
     return None if more else found
 
 
 def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
-    """Return the number of writes in this range that fits the places, else the range."""
+    """Return the one number of writes in `within` that fits the places of peaks, else `within`."""
     again = best.period_bytes // UNIT_BYTES
     fitting = {
         n
@@ -165,7 +166,7 @@ def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
 
 
 def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
-    """Return how many writes the buffer holds, from where the peaks of a pass begin."""
+    """Return how many writes the buffer holds, from the place where the peaks of a pass begin."""
     passes = list(_passes(series, best))
     begin = _begin(passes)
     if begin is None or begin.most_writes < LEAST_WRITES:
@@ -183,11 +184,11 @@ def lag(best: Evidence) -> int:
 
 
 def lags(best: Evidence) -> list[int]:
-    """Return all possible numbers of writes, below one period, from a boundary to its late peak.
+    """Return all numbers of writes below one period that may lie between boundary and peak.
 
-    Strides and blocks are multiples of 4 KiB, so the places cannot separate the lag from a lag that
-    is larger by whole periods. If the strides have a divisor in common with the period, parts of
-    the period are also possible.
+    Strides and blocks are multiples of 4 KiB, so the places of peaks cannot distinguish a lag from
+    a lag that is larger by whole periods. If all strides have a common divisor with the period,
+    lags that differ by parts of the period are possible, too.
     """
     if best.form is Form.ALIGNED:
         return [0]
@@ -198,7 +199,7 @@ def lags(best: Evidence) -> list[int]:
     total = np.zeros(len(writes))
     for region in (0, 1):
         places = np.array([best.stride_places[region][int(s)] for s in strides])
-        # Place of the boundary that each stride shows, as an angle, for each possible lag.
+        # The place of the boundary that each stride shows, as an angle, for each possible lag.
         where = (places[None, :] - writes[:, None] * strides[None, :]) / period * 2 * np.pi
         total += np.abs((weight * np.exp(1j * where)).sum(axis=1))
     return [int(n) for n in np.flatnonzero(total >= EQUALLY * total.max())]
@@ -212,7 +213,7 @@ def off(best: Evidence) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pass:
-    """One walk at one stride: score and latency of each write, and the positions of boundaries."""
+    """Hold one walk at one stride: score and latency of each write, and boundary positions."""
 
     stride_bytes: int
     score: Floats
@@ -221,7 +222,7 @@ class _Pass:
 
 
 def _passes(series: Sequence[Series], best: Evidence) -> Iterator[_Pass]:
-    """Return the passes at strides that show the period."""
+    """Yield the passes at strides that show the period."""
     for one in series:
         place = best.stride_places[one.region].get(one.stride_bytes)
         if place is None:
@@ -238,7 +239,7 @@ def _passes(series: Sequence[Series], best: Evidence) -> Iterator[_Pass]:
 
 
 def _begin(passes: Sequence[_Pass]) -> Held | None:
-    """Return the range of positions in a pass where its peaks begin; None with too few peaks."""
+    """Return the range of positions in a pass where peaks begin; None with too few peaks."""
     strides = sorted({one.stride_bytes for one in passes})
     told = [_told([one for one in passes if one.stride_bytes == stride]) for stride in strides]
     position = np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in told)])
@@ -256,7 +257,7 @@ def _begin(passes: Sequence[_Pass]) -> Held | None:
 
 
 def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
-    """Return the boundaries of a stride, and the probability that each shows a peak."""
+    """Return the boundaries of a stride, and the log likelihood ratio for a peak at each."""
     position = np.concatenate([one.position for one in passes])
     score = np.concatenate([one.score[one.position] for one in passes])
     late = np.concatenate([one.score[one.position[len(one.position) * 3 // 4 :]] for one in passes])
@@ -268,7 +269,7 @@ def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
 
 
 def _drained(passes: Sequence[_Pass], writes: int) -> int:
-    """Return how many writes can leave the buffer before the first new write has to wait."""
+    """Return how many writes leave the buffer before the first new write has to wait."""
     found: dict[int, list[float]] = {}
     for one in passes:
         half = len(one.score) // 2
@@ -278,5 +279,5 @@ def _drained(passes: Sequence[_Pass], writes: int) -> int:
         usual_ns = float(one.latency_ns[half:].mean())
         left = float(one.latency_ns[:writes].sum()) / usual_ns if ran_empty else 0.0
         found.setdefault(one.stride_bytes, []).append(left)
-    # All passes are late by the stride at which most writes leave; other strides show less lag.
+    # All passes are late by the lag of the stride at which most writes leave; others show less lag.
     return round(min((float(np.median(some)) for some in found.values()), default=writes))

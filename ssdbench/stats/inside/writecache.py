@@ -1,11 +1,11 @@
-"""Decide whether a write cache is protected or volatile, from the drive's report and flush times.
+"""Decide whether a write cache is protected or volatile, from drive reports and flush times.
 
-A drive reports the volatile write cache of NVM Express (2.0, Identify Controller VWC and feature
-06h), words 82 and 85 of ATA's IDENTIFY DEVICE, or WCE of SCSI's caching page (SBC-3). If a flush
-takes longer after more writes, it empties a volatile memory. If a flush ends faster than flash can
-be programmed, it has nothing to wait for, or the drive ignores it; no test from outside can
-separate these two. If the kernel takes a cache for write-through, it sends no flushes
-(Documentation/block/writeback_cache_control.rst), so the times of flushes mean nothing.
+The reports are the volatile write cache of NVM Express (2.0, Identify Controller VWC and feature
+06h), words 82 and 85 of ATA's IDENTIFY DEVICE, and WCE in SCSI's caching page (SBC-3). If a flush
+takes longer after more writes, the flush empties a volatile memory. If a flush ends faster than
+flash can be programmed, the flush has nothing to wait for, or the drive ignores flushes; no test
+from outside can separate these two cases. If the kernel treats a cache as write-through, it sends
+no flushes (Documentation/block/writeback_cache_control.rst), so flush times mean nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ CONTRADICTION = "the drive reports no active volatile cache, but flushes wait fo
 
 
 def buffer_bytes(target: TargetInfo, stages: Iterable[StageResult]) -> int:
-    """Return the largest known write buffer in bytes, from the model or from a probe."""
+    """Return the largest known write buffer in bytes, from the simulated model or from a probe."""
     return max(target.write_buffer_bytes, *(_buffer_found(stage.found) for stage in stages), 0)
 
 
@@ -43,7 +43,7 @@ def _buffer_found(found: AnyFound) -> int:
 def cache_enabled(
     target: TargetInfo, settings: Sequence[Mapping[str, str]] = ()
 ) -> tuple[bool | None, bool | None]:
-    """Tell whether the drive has a volatile cache, and whether it was on during the run."""
+    """Tell whether the drive has a volatile cache, and whether this cache was on during the run."""
     there = target.facts.get("volatile write cache")
     state = target.facts.get("write cache")
     present = {"present": True, "absent": False}.get(there or "")
@@ -65,10 +65,10 @@ def write_cache(
     settings: Sequence[Mapping[str, str]] = (),
     host: Mapping[str, str] | None = None,
 ) -> WriteCache:
-    """Return the write cache of a run's target.
+    """Return the kind of write cache of a run's target, with the evidence.
 
-    `settings` are the settings that the run changed. `host` has the facts of the host, such as the
-    kernel's view of the cache.
+    `settings` holds the settings that the run changed. `host` holds facts of the host, such as how
+    the kernel treats the cache.
     """
     present, enabled = cache_enabled(target, settings)
     kernel = (host or {}).get(KERNEL_FACT, "")
@@ -92,7 +92,7 @@ def write_cache(
 
 
 def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) -> CacheKind:
-    """Return the kind of cache; measurements override what the drive reports."""
+    """Return the kind of cache; a measurement overrides the report of the drive."""
     if waits is Flush.BUFFER:
         return CacheKind.VOLATILE
     if waits is Flush.NOTHING:
@@ -107,7 +107,7 @@ def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) 
 
 
 def _fast(measured: ProbeNumbers) -> bool | None:
-    """Tell whether a write ends before flash can be programmed; None if that was not measured."""
+    """Tell whether a write ends before flash can be programmed; None if this was not measured."""
     return None if measured.write_us is None else 1000 * measured.write_us < BUFFERED_NS
 
 
@@ -175,7 +175,7 @@ def _meaning(measured: ProbeNumbers) -> str:
 def cache_findings(
     cache: WriteCache, *, simulated: bool = False, some_flushed: bool = False
 ) -> tuple[Finding, ...]:
-    """Return findings about the cache for a planner; rates were measured without flushes."""
+    """Return findings about the cache for a planner, as rates are measured without flushes."""
     kinds: list[FindingKind] = []
     if cache.kind is CacheKind.VOLATILE:
         kinds.append(

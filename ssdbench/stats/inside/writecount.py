@@ -1,10 +1,10 @@
-"""Find latency peaks after a fixed number of writes: an emptied buffer, or an open superblock.
+"""Find latency peaks after a fixed number of writes, from a buffer or an open superblock.
 
-Peaks at block boundaries are removed first. After the search for a lag, the latencies of all writes
-in order are folded with every period. The phase is chosen by every second stride and judged by the
-other strides, so block boundaries, which are periodic at each single stride, do not count. Limits:
-periods from 16 to 6143 writes (24 MiB of 4 KiB writes). docs/methods-blocksize.md explains the
-method.
+Peaks at block boundaries are removed before the search. The latencies of all writes, in the order
+of writing, are summed by their number modulo each period. The phase is chosen by every second
+stride and judged by the other strides; peaks at block boundaries are periodic at one stride only,
+so they do not count. Limits: the search finds periods from 16 to 6143 writes (24 MiB of 4 KiB
+writes). docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ _Floats32 = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class CountPeriod:
-    """Latency peaks after every `writes` writes."""
+    """Hold a period of latency peaks that come after every `writes` writes."""
 
     writes: int
     bytes: int
@@ -49,11 +49,13 @@ class CountPeriod:
 def count_period(
     series: Sequence[Series], verdict: BlockVerdict, *, block_bytes: int
 ) -> CountPeriod | None:
-    """Return the period of peaks in number of writes, or None. Block boundaries do not count.
+    """Return the period of latency peaks, as a number of writes, or None.
 
-    Clear peaks are judged with one half of the strides against the other half, whatever the block
-    verdict is. Weak peaks, of few cycles, are judged at the phase that fits all strides best, if
-    the verdict has explained the boundaries.
+    Peaks at block boundaries do not count.
+
+    Clear peaks are searched with half of the strides and judged with the other half, whatever the
+    block verdict is. Weak peaks, of few cycles, are judged at the phase that fits all strides best,
+    if the verdict has explained the boundaries.
     """
     train = _in_order(series, verdict)
     crossed, joint = _candidates(train)
@@ -69,7 +71,8 @@ def count_period(
     clear = best is not None and best.score >= LEAST_SCORE and best.agreeing >= LEAST_STRIDES
     if verdict.best is None:
         return best if clear else None
-    # With few cycles a high score can be chance: it must hold with the correction for skew, too.
+    # With few cycles a high score can be chance, so the score must also hold with the correction
+    # for skew.
     if best is not None and clear and _jointly(train, best.writes, widest)[0] >= LEAST_JOINT_SCORE:
         return best
     judged = [(*_jointly(train, period, 1), period) for period in joint]
@@ -81,7 +84,7 @@ def count_period(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Train:
-    """How slow each write is compared with similar writes, in order, with its weight."""
+    """Hold how slow each write is compared with similar writes, in order, with its weight."""
 
     value: _Floats32  # of mean 0; the variance is the weight
     row: Ints  # of the stride, per write
@@ -90,7 +93,7 @@ class _Train:
 
 
 def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
-    """Compare every write with writes of the same stride at the same distance behind a boundary."""
+    """Compare every write with writes of the same stride at the same distance from a boundary."""
     strides = sorted({one.stride_bytes for one in series})
     length = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     value = np.zeros(length, dtype=np.float32)
@@ -104,7 +107,8 @@ def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
         count = np.maximum(np.bincount(like, minlength=BEHIND + 2), 1)
         mean = np.bincount(like, weights=score, minlength=BEHIND + 2) / count
         variance = np.bincount(like, weights=score**2, minlength=BEHIND + 2) / count - mean**2
-        # A class of few writes may vary little by chance; this limits its weight.
+        # A class with few writes may vary little by chance; this minimum limits the weight of the
+        # class.
         least = max(float(np.var(score)) / 2, LEAST_VARIANCE)
         weight = np.where(count >= LEAST_LIKES, 1 / np.maximum(variance, least), 0.0)
         weight[BEHIND + 1] = 0.0  # the first write of a pass follows one at another place
@@ -119,7 +123,7 @@ def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
 
 
 def _around(value: _Floats32) -> _Floats32:
-    """Return the mean of the writes around each write: a burst of slow writes is not a peak."""
+    """Return the mean of the writes around each write, as a burst of slow writes is not a peak."""
     if len(value) < AROUND:
         return np.zeros_like(value)
     mean: _Floats32 = np.convolve(
@@ -129,7 +133,7 @@ def _around(value: _Floats32) -> _Floats32:
 
 
 def _likes(one: Series, verdict: BlockVerdict) -> Ints:
-    """Return each write's distance behind a boundary in writes, limited to BEHIND."""
+    """Return how many writes each write is behind a boundary, limited to BEHIND."""
     best = verdict.best
     likes = np.full(len(one), BEHIND, dtype=np.int64)
     if verdict.block_bytes is None or best is None:
@@ -141,7 +145,7 @@ def _likes(one: Series, verdict: BlockVerdict) -> Ints:
 
 
 def _halves(train: _Train) -> tuple[_Floats32, Floats]:
-    """Split the values into two halves of the strides, with the information of each half."""
+    """Split the values into two halves by stride; also return the information of each half."""
     odd = train.row % 2 == 1
     split = np.stack([np.where(odd, 0, train.value), np.where(odd, train.value, 0)])
     rows = np.arange(len(train.information)) % 2
@@ -150,10 +154,11 @@ def _halves(train: _Train) -> tuple[_Floats32, Floats]:
 
 
 def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
-    """Return the sums by phase for every period, one row per half, over whole cycles only.
+    """Yield the sums by phase for every period, one row per half, over whole cycles only.
 
-    The sums for half of an even period follow from the sums for the period: add its two halves, and
-    the last cycle if one is left over. So only the longer half of the periods needs a full pass.
+    The sums for half of an even period follow from the sums for the whole period: both halves are
+    added, and the last cycle if one is left over. So only the upper half of the periods needs a
+    pass over all values.
     """
     length = split.shape[1]
     for longest in range(max(periods.start, (periods.stop + 1) // 2), periods.stop):
@@ -170,7 +175,7 @@ def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
 
 
 def _candidates(train: _Train) -> tuple[list[int], list[int]]:
-    """Return the periods at which both halves of the strides agree best."""
+    """Return the periods that score best by agreement of both halves, and by all strides."""
     split, told = _halves(train)
     length = split.shape[1]
     periods = range(LEAST_WRITES, min(length // LEAST_CYCLES + 1, MOST_WRITES))
@@ -206,7 +211,7 @@ def _crosswise(wide: Floats, noise: Floats) -> tuple[float, int]:
 
 
 def _folded(train: _Train, period: int) -> Floats:
-    """Return the sums by phase, one row per stride."""
+    """Return the sums of values by phase of this period, one row per stride."""
     rows = len(train.information)
     place = np.arange(len(train.value)) % period
     flat = np.bincount(train.row * period + place, weights=train.value, minlength=rows * period)
@@ -214,14 +219,14 @@ def _folded(train: _Train, period: int) -> Floats:
 
 
 def _widened(train: _Train, folded: Floats, width: int) -> tuple[Floats, Floats]:
-    """Return sums over `width` phases, and for each stride the deviation by chance alone."""
+    """Return sums over `width` phases, and for each stride the deviation that chance makes."""
     period = folded.shape[1]
     wide = np.asarray(sum(np.roll(folded, -shift, axis=1) for shift in range(width)))
     return wide, np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))
 
 
 def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
-    """Return the score at the phase that fits all strides, each limited, and how many agree."""
+    """Return the score at the phase that fits all strides best, and how many strides agree."""
     folded, noise = _widened(train, _folded(train, period), width)
     told = folded[:, int(folded.sum(axis=0).argmax())]
     held = np.minimum(told, MOST_STRIDE * noise).sum() / np.sqrt((noise**2).sum())
@@ -230,7 +235,7 @@ def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
 
 
 def _as_normal(z: Floats, skew: Floats) -> Floats:
-    """Correct scores for skewed values: a sum of few skewed values exceeds its mean more often.
+    """Correct scores for skewed values: sums of few skewed values are often high by chance.
 
     The correction assumes that the cube root of a gamma variable is nearly normal (Wilson and
     Hilferty 1931).

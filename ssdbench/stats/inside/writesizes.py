@@ -1,7 +1,8 @@
 """Combine all facts about a drive's inside into one answer: the size and alignment of writes.
 
-The order is: the block, if strides show it; else the mapping unit; else none that matters. The
-drive's own reports never replace a measurement; they are compared with it.
+The answer is the block, if strided writes show a block; else the mapping unit; else that no size
+matters. The drive's own reports never replace a measurement; the reports are compared with the
+measurement.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,9 +12,9 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.units import KIB, format_size
 
 LEAST_FREQUENCY = 0.9  # an answer that is less often right is worse than "cannot tell"
-USUAL_BYTES = 4 * KIB  # the page of a host: nobody writes less
-# Hidden drives whose mapping unit, none above 4 KiB, or stripe was told, and how many rightly.
-# `python -m benchmarks.judge_the_answers --only sizes`
+USUAL_BYTES = 4 * KIB  # the page of a host, its smallest write
+# Per part: the number of hidden drives that got an answer, and the number of right answers. `python
+# -m benchmarks.judge_the_answers --only sizes`
 UNIT_TOLD, NONE_TOLD, STRIPE_TOLD = (388, 388), (118, 117), (161, 161)
 BLOCK, UNIT, STRIPE, REPORTS = "erase block", "mapping unit", "stripe", "the drive's own reports"
 LIMITS = {
@@ -25,16 +26,16 @@ LIMITS = {
 
 
 def share_right(told: tuple[int, int]) -> float:
-    """Return how often such answers are right, from counts of answers and right answers.
+    """Return how often such answers are right, from counts of answers and of right answers.
 
-    Laplace's rule of succession, which never gives 100 %.
+    The method is Laplace's rule of succession, which never gives 100 %.
     """
     answered, right = told
     return (right + 1) / (answered + 2)
 
 
 def write_size(part: str, answer: str, *, seconds: float, written: int) -> WriteSize:
-    """Return one part of the answer with its cost, still without a size."""
+    """Return one part of the answer with the cost to find it; the size is not set yet."""
     return WriteSize(
         part=part,
         answer=answer,
@@ -45,7 +46,7 @@ def write_size(part: str, answer: str, *, seconds: float, written: int) -> Write
 
 
 def of_probe(found: ProbeFound, *, seconds: float, written: int) -> WriteSize:
-    """Return what the probe of the mapping unit or of the stripe says, as a part of the answer."""
+    """Return the answer of the mapping unit probe or the stripe probe, as a part of the answer."""
     said, numbers = found.answer, found.numbers
     if found.probe == "stripe":
         one = write_size(STRIPE, said, seconds=seconds, written=written)
@@ -61,7 +62,7 @@ def of_probe(found: ProbeFound, *, seconds: float, written: int) -> WriteSize:
 def one_answer(
     strides: BlockSizeFound, parts: Mapping[str, WriteSize], target: TargetInfo
 ) -> BlockSizeFound:
-    """Return the result of the strides with the answer that follows from all parts."""
+    """Return the result of the strided writes with the answer that follows from all parts."""
     unit, stripe = parts.get(UNIT), parts.get(STRIPE)
     size, sure = strides.block_bytes, strides.confidence
     answer, mapped = strides.answer, None
@@ -93,7 +94,7 @@ def one_answer(
 
 
 def _reports(target: TargetInfo, measured: int | None) -> Iterator[WriteSize]:
-    """Yield what the drive reports about sizes of writes, and whether it fits the measurement."""
+    """Yield the write sizes that the drive reports, and whether each fits the measurement."""
     if not target.write_sizes:
         said = "a simulated drive has none" if target.simulated else "it reports no size"
         yield write_size(REPORTS, said, seconds=0, written=0)

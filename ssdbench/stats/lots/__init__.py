@@ -1,1 +1,1 @@
-"""Judge several drives of one model: what do they show about their lot and the model?"""
+"""Judge several drives of one model: what do these drives show about their lot and the model?"""

@@ -1,11 +1,12 @@
 """Judge what several drives of one model, measured alike, show about their lot and model.
 
-Each drive counts once, with the lower end of the 95 % interval of its mean; a drive that is not
-VALIDATED counts as lower than any rate. Outliers are found by median and MAD (median absolute
-deviation). `effects` tests with one linear model and F tests (extra sum of squares) whether
-firmware, slot, host, temperature or wear change the rate, if the drives can separate them. Two lots
-are compared point by point with exact Mann-Whitney tests. docs/population.md has the formulas,
-their false alarms and their power.
+Each drive counts with the lower end of the 95 % interval of its mean rate; a drive that is not
+VALIDATED counts as lower than any rate. Outliers are drives that are far from the median of all
+drives, compared with the MAD (median absolute deviation). `effects` tests with one linear model and
+F tests (extra sum of squares) whether firmware, slot, host, temperature or wear change the rate; it
+does so only where the drives can separate these conditions. Two lots are compared point by point
+with exact Mann-Whitney tests. docs/population.md has the formulas, their false alarms and their
+power.
 """
 
 import math
@@ -36,7 +37,7 @@ Condition = Sequence[str | float | None]  # of each drive; None where it is not 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of one condition on the rates, if it can be separated from other conditions."""
+    """Hold the effect of one condition on the rates, if other conditions can be excluded."""
 
     condition: str
     why_not: str = ""  # why it cannot be separated; empty if it can
@@ -51,7 +52,7 @@ class Effect:
 
 
 def effects(rates: Sequence[float], conditions: Mapping[str, Condition]) -> tuple[Effect, ...]:
-    """Estimate how each condition changes the rates, in the order given."""
+    """Estimate how each condition changes the rates; the order of the conditions is kept."""
     values = np.asarray(rates, dtype=np.float64)
     why = {name: _unusable(list(condition)) for name, condition in conditions.items()}
     columns = {name: _columns(c) for name, c in conditions.items() if not why[name]}
@@ -62,7 +63,7 @@ def effects(rates: Sequence[float], conditions: Mapping[str, Condition]) -> tupl
 
 
 def _unusable(condition: list[str | float | None]) -> str:
-    """Return why a condition can never be used; empty if it can."""
+    """Return why a condition can never be used; "" if it can be used."""
     known = [value for value in condition if value is not None]
     different = len(set(known))
     if not known:
@@ -77,10 +78,10 @@ def _unusable(condition: list[str | float | None]) -> str:
 
 
 def _columns(condition: Condition) -> Floats:
-    """Return the design columns of a condition.
+    """Return the columns of the design matrix for one condition.
 
-    A number is centred and divided by its range. A condition that is a text has a column for each
-    level except the first.
+    A numeric condition has one column, centred and divided by its range. A text condition has one
+    column for each different text except the first.
     """
     if all(isinstance(value, int | float) for value in condition):
         numbers = np.array([float(value or 0) for value in condition])
@@ -144,7 +145,7 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outliers:
-    """The deviations of the drives in several fleets. The last axis of the arrays is the drives."""
+    """Hold the deviations of drives in several fleets; an array's last axis is the drives."""
 
     median: Floats
     spread: Floats  # MAD of the fleet as a standard deviation, over its median
@@ -153,14 +154,14 @@ class Outliers:
 
     @property
     def odd(self) -> npt.NDArray[np.bool_]:
-        """Mark the drives that are outliers, slow or fast."""
+        """Mark the drives that are outliers, whether slow or fast."""
         return np.asarray(np.abs(self.deviation) > self.limit[..., None])
 
 
 def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | None:
-    """Find outliers among sibling drives; None with too few drives, or if a median is 0.
+    """Find outliers among drives of one model; None for too few drives or a median of 0.
 
-    `tests` is the number of such tests on the same drives, such as one per point.
+    `tests` is the number of such tests on the same drives, for example one test per point.
     """
     values = np.asarray(rates, dtype=np.float64)
     drives = values.shape[-1]
@@ -181,7 +182,7 @@ def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | N
 
 @cache
 def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float:
-    """Return the chance to find one slower drive in a set of `drives`, by simulation."""
+    """Return the chance that one slower drive among `drives` is found, by simulation."""
     fleets = 1 + spread * np.random.default_rng(1).standard_normal((_POWER_FLEETS, drives))
     fleets[:, 0] -= slower
     judged = outliers(fleets, tests=tests)
@@ -191,10 +192,10 @@ def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float
 
 
 def _reach(drives: int, tests: int) -> float:
-    """Return the largest expected deviation of normal drives from their median, in units of sd.
+    """Return the largest usual deviation of normal drives from their median, in units of sd.
 
-    The limit is corrected for all drives, both sides and all tests (Bonferroni); a median has the
-    variance π/2n.
+    This limit is corrected for the number of drives, both sides and all tests (Bonferroni); the
+    variance of a median is π/2n.
     """
     z = _NORMAL.inv_cdf(1 - FALSE_FLEETS / (2 * drives * tests))
     return z * math.sqrt(1 + math.pi / (2 * drives))
@@ -202,7 +203,7 @@ def _reach(drives: int, tests: int) -> float:
 
 @cache
 def _of_healthy(drives: int, tests: int) -> tuple[float, float]:
-    """Simulate healthy fleets; return their largest MAD, and the factor of the MAD."""
+    """Simulate sets of healthy drives; return their largest usual MAD, and the limit in MADs."""
     normal = np.random.default_rng(20_261_122).standard_normal((_FLEETS, drives))
     away = np.abs(normal - np.median(normal, axis=1, keepdims=True))
     mad = MAD_TO_SD * np.median(away, axis=1)
@@ -217,7 +218,7 @@ VALIDATED = "VALIDATED"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A drive of the lot: its run, its known conditions and its latencies."""
+    """Hold one drive of the lot: its run, its known conditions and its latencies."""
 
     result: RunResult
     conditions: Mapping[str, str | float | None]
@@ -226,7 +227,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class DriveRate:
-    """The rate of one drive at one point, and why the drive failed there if it did."""
+    """Hold the rate of one drive at one point, and the reason if the drive failed at this point."""
 
     mean: float | None
     low: float | None  # end of the 95 % interval
@@ -237,13 +238,13 @@ class DriveRate:
 
     @property
     def counts(self) -> float:
-        """Return the rate that counts for the drive: 0 if the drive failed."""
+        """Return the rate that counts for the drive: its interval's lower end; 0 if it failed."""
         return 0.0 if self.failing or self.low is None else self.low
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A rate that a share of the drives reaches; with too few drives, the lowest measured rate."""
+    """Hold a rate that a share of the drives reaches, or the lowest rate if drives are too few."""
 
     rate_iops: float | None  # None if a failed drive has this rank
     share: float
@@ -252,13 +253,13 @@ class Promise:
 
     @property
     def sure(self) -> bool:
-        """Tell whether the promise has the usual confidence."""
+        """Tell whether the promised rate has the usual confidence."""
         return self.rate_iops is not None and self.confidence >= tolerance.CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
 class WantedRate:
-    """How many drives miss a rate that the user asks about."""
+    """Hold how many drives are slower than the rate that the user asked about."""
 
     rate_iops: float
     below: int
@@ -268,7 +269,7 @@ class WantedRate:
 
 @dataclass(frozen=True, slots=True)
 class SetPromise:
-    """The load that a set of drives can carry together."""
+    """Hold the load that a set of drives can carry together."""
 
     drives: int
     measured: int
@@ -280,7 +281,7 @@ class SetPromise:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """One percentile of latency over all drives, and of single drives."""
+    """Hold one percentile of latency, over all drives together and of single drives."""
 
     direction: str
     name: str  # p99
@@ -292,7 +293,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class LotPoint:
-    """The result of one point over all drives."""
+    """Hold the result of one point over all drives."""
 
     label: str
     rates: tuple[DriveRate, ...]  # of each drive, in their order
@@ -310,13 +311,13 @@ class LotPoint:
 
     @property
     def failing(self) -> int:
-        """Return the number of drives that count as failures."""
+        """Return the number of drives that count as failures at this point."""
         return sum(bool(rate.failing) for rate in self.rates)
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions of the user about a population."""
+    """Hold the user's questions about several drives of one model."""
 
     lot: int | None = None  # number of drives in the lot; None: the question is about the model
     rate_iops: float | None = None
@@ -324,7 +325,7 @@ class Questions:
 
 
 def population(members: Sequence[Member], questions: Questions) -> tuple[LotPoint, ...]:
-    """Judge every point of any drive; a drive without a point failed there."""
+    """Judge each point that any drive has; a drive that lacks the point failed at this point."""
     points = [points_of(member.result) for member in members]
     keys = list(dict.fromkeys(key for own in points for key in own))
     found = [
@@ -379,7 +380,7 @@ def _point(
 
 
 def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
-    """Return the rate of a drive at a point; a point that is missing or not VALIDATED failed."""
+    """Return the rate of a drive at a point; the drive failed if the point is not VALIDATED."""
     if point is None:
         return DriveRate(None, None, None, "the drive was not measured at this point")
     estimate = point.estimate("iops")
@@ -401,8 +402,8 @@ def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
 def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
     """Return the rate that may be promised for the lot, or for the model.
 
-    With too few drives for the usual confidence, the result is the lowest rate, with its
-    own confidence.
+    If there are too few drives for the usual confidence, the result is the lowest rate, with the
+    confidence that it has.
     """
     drawn, failing = len(counts), sum(rate <= 0 for rate in counts)
     place = max(1, tolerance.rank(drawn, lot=lot))
@@ -416,7 +417,7 @@ def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
 
 
 def _normal(means: Sequence[float], drives: int) -> float | None:
-    """Return the tolerance bound for normally distributed drives; None unless all have a mean."""
+    """Return the tolerance bound for normally distributed drives; None if a drive has no mean."""
     bound = lower_tolerance(means) if len(means) == drives else None
     return None if bound is None else max(0.0, bound)
 
@@ -435,7 +436,7 @@ def _wanted_rate(counts: Sequence[float], questions: Questions) -> WantedRate | 
 
 
 def of_set(counts: Sequence[float], drives: int) -> SetPromise:
-    """Return the rate of a set of drives of this kind, for both ways to spread the load."""
+    """Return the load of a set of drives of this kind, for both ways to spread the load."""
     failed = sum(rate <= 0 for rate in counts)
     slowest = None if failed else tolerance.slowest_of(counts, drives)
     return SetPromise(
@@ -449,7 +450,7 @@ def of_set(counts: Sequence[float], drives: int) -> SetPromise:
 
 
 def _latencies(drives: Sequence[Mapping[str, Histogram]]) -> list[Latency]:
-    """Return percentiles of all drives together (counts are added first) and of single drives."""
+    """Return percentiles of all drives together, from added counts, and of single drives."""
     found = []
     for direction in ("read", "write"):
         own = {
@@ -486,7 +487,7 @@ LEAST_DRIVES = 2
 
 @dataclass(frozen=True, slots=True)
 class LotPair:
-    """The comparison of one point between two lots."""
+    """Hold the comparison of one point between two lots."""
 
     label: str
     drives: tuple[int, int]
@@ -497,13 +498,13 @@ class LotPair:
 
     @property
     def shift_percent(self) -> float | None:
-        """Return the shift in percent of the first lot's median."""
+        """Return the Hodges-Lehmann shift, in percent of the first lot's median."""
         first = self.median_iops[0]
         return 100 * self.found.shift / first if first else None
 
     @property
     def answer(self) -> str:
-        """Say in words which lot is faster."""
+        """Say in words which of the two lots is faster, if that is shown."""
         if self.p_corrected <= ALPHA:
             return f"the second lot is {'faster' if self.found.effect > 0.5 else 'slower'}"
         apart = self.found.effect in (0.0, 1.0)
@@ -511,7 +512,7 @@ class LotPair:
 
 
 def lots_compared(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[LotPair, ...]:
-    """Compare two lots at every common point. Raises ValueError for fewer than two drives."""
+    """Compare two lots at common points. Raises ValueError for fewer than two drives in a lot."""
     if min(len(first), len(second)) < LEAST_DRIVES:
         raise ValueError("a comparison of lots needs at least two drives on both sides")
     sides = [[(result, points_of(result)) for result in lot] for lot in (first, second)]

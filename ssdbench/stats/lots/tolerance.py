@@ -1,9 +1,9 @@
-"""Say what a sample of drives shows about their lot, their model, or a set of drives: rank bounds.
+"""Compute from a sample of drives what holds for their lot, their model, or a set of drives.
 
-Bounds by rank assume only that the sample is random. A drive without a rate counts as 0;
-arrays have the drives in their last axis. The number of the lowest drives of a lot in the sample is
-hypergeometric; for a model, an infinite lot, it is binomial (Wilks 1941). docs/population.md has
-the formulas.
+The bounds use only the ranks of the drives, and assume only that the sample is random. A drive
+without a rate counts with 0; the last axis of each array is the drives. How many of a lot's slowest
+drives are in the sample has a hypergeometric distribution; for a model, which is like an infinite
+lot, the distribution is binomial (Wilks 1941). docs/population.md has the formulas.
 """
 
 import math
@@ -28,11 +28,11 @@ Floats = npt.NDArray[np.float64]
 
 
 def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
-    """Return the confidence that at most 5 % of the drives (`SHARE`) lie below a rate.
+    """Return the confidence that at most 5 % of all drives (`SHARE`) are slower than a rate.
 
-    `lot` is the size of the lot; None means the whole model. `below` is the number of sampled
-    drives that are slower than the rate. The rate may be the rate of a sampled drive; for the
-    slowest one `below` is 0.
+    `lot` is the number of drives in the lot; None means the whole model. `below` is the number of
+    sampled drives that are slower than this rate. For the rate of the slowest sampled drive,
+    `below` is 0.
     """
     if lot is None:
         return 1.0 - binomial_at_most(below, drawn, SHARE)
@@ -41,10 +41,10 @@ def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
 
 
 def rank(drawn: int, *, lot: int | None = None) -> int:
-    """Return the highest r for which the r-th lowest sampled rate can be promised; 0 if none can.
+    """Return the highest r for which the r-th lowest sampled rate can be promised, or 0.
 
-    The result does not depend on measured rates, so a drive without a rate can also be one of the
-    r drives.
+    The result does not depend on measured rates, so a drive without a rate may be one of the r
+    drives.
     """
     found = 0
     while found < drawn and confidence(drawn, found, lot=lot) >= CONFIDENCE:
@@ -54,19 +54,19 @@ def rank(drawn: int, *, lot: int | None = None) -> int:
 
 @cache
 def needed(below: int = 0, *, lot: int | None = None) -> int:
-    """Return how many drives to sample to promise the lowest rate, with `below` failures allowed.
+    """Return how many drives to sample to promise the lowest rate of all but `below` failed ones.
 
-    For a model without failures, this is 59 drives; for a lot, at most the whole lot.
+    For a model without failures, the result is 59 drives; for a lot, at most the whole lot.
     """
     most = lot or MOST_DRIVES
     return smallest(below, most, lambda n: confidence(n, below, lot=lot) >= CONFIDENCE)
 
 
 def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
-    """Return the upper confidence limit of the share (0 to 1) of drives that are below a rate.
+    """Return the upper 95 % limit of the share (0 to 1) of drives that are slower than a rate.
 
-    Of the `drawn` measured drives, `below` were below that rate. `lot` is the number of all drives,
-    or None if unlimited.
+    Of the `drawn` measured drives, `below` were slower than this rate. `lot` is the number of all
+    drives, or None for an unlimited number.
     """
     if lot is None:
         return binomial_upper_limit(below, drawn, confidence=CONFIDENCE)
@@ -80,14 +80,15 @@ def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
     """Return the expected rate of the slowest of `size` drives.
 
-    The result is the mean of the slowest drive over all sets of this size of the measured drives;
-    it is unbiased for lot and model. The result is None if fewer than `size` drives were measured.
+    The result is the rate of the slowest drive, averaged over all sets of `size` measured drives;
+    this is unbiased for lot and model. The result is None if fewer than `size` drives were
+    measured.
     """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]
     if not 1 <= size <= drawn:
         return None
-    # The k-th lowest drive is the slowest of C(drawn - k, size - 1) of all C(drawn, size) sets.
+    # The k-th lowest drive is the slowest one in C(drawn - k, size - 1) of all C(drawn, size) sets.
     weights = np.zeros(drawn)
     weight = size / drawn
     for place in range(drawn - size + 1):
@@ -105,9 +106,10 @@ def all_reach(drawn: int, size: int) -> float:
 
 
 def further_below(drawn: int, size: int, place: int) -> int:
-    """Return the most further drives below the `place`-th lowest of `drawn` sampled drives.
+    """Return how many further drives may be below the `place`-th lowest of `drawn` drives.
 
-    All drives are sampled at random from one lot or model, so each order of them is equally likely.
+    All drives come at random from one lot or model, so each order of all these drives is equally
+    likely.
     """
     both, doubt = drawn + size, 1 - CONFIDENCE
     return smallest(
@@ -118,8 +120,8 @@ def further_below(drawn: int, size: int, place: int) -> int:
 def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
     """Return the lower 95 % limit of the sum of the rates of `size` further drives.
 
-    Drives that reach the promised rate (or the lowest rate, if drives are too few for a promise)
-    count with that rate; all other drives count with 0.
+    A drive that reaches the promised rate (or the lowest rate, if drives are too few for a promise)
+    counts with that rate; every other drive counts with 0.
     """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]

@@ -1,8 +1,9 @@
-"""Judge the targets of a profile's `accept:` by the measurements of a run.
+"""Judge the targets under `accept:` in a profile by the measurements of a run.
 
-The judgement is pessimistic: a rate counts with its bound, a percentile with its upper 95 % limit,
-a worst second with the lowest of all. A number that is not VALIDATED never passes; it fails only if
-even its highest possible rate is too low. If too little was measured, the answer is "cannot tell".
+Each number is judged by its worst value: a rate by its bound, a percentile by its upper 95 % limit,
+a worst second by the lowest of all measured seconds. A number that is not VALIDATED never passes;
+it fails only if even the highest rate that it may have is too low. If too little was measured, the
+outcome is "cannot tell".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,7 +48,7 @@ SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One measured number: its pessimistic value, and its mean or percentile."""
+    """Hold one measured number: its pessimistic value, and its mean or percentile."""
 
     pessimistic: float | None  # a bound or upper limit; None if the evidence is not enough for one
     middle: float  # the mean, or the percentile itself
@@ -57,7 +58,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A measured workload that a target can be about: a point, load, replay or standard test."""
+    """Hold a workload that a target may be about: a point, load, replay or standard test."""
 
     stage: str
     workload: str  # for people
@@ -85,7 +86,7 @@ def subjects(result: RunResult, which: Which) -> list[Subject]:
 
 
 def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[LoadFound, Subject]]:
-    """Return the results at this offered load for the workloads that a target names."""
+    """Yield the results at this offered load, for the workloads that a target names."""
     for stage, found in result.having(LoadFound):
         kind = (
             (which.block_bytes, found.block_bytes),
@@ -182,10 +183,10 @@ def _against(verdict: str, findings: Iterable[Finding]) -> str:
 def _numbers(
     estimates: Sequence[Estimate], which: Which, *, moving: bool
 ) -> Iterator[tuple[str, Number]]:
-    """Return the rates, and the percentiles of the direction that the target names.
+    """Yield the rates, and the percentiles of the direction that the target names.
 
-    If the target names no direction, percentiles are taken from the slowest of reads, writes and
-    flushes, if all are known.
+    If the target names no direction, the percentiles are the slowest of reads, writes and flushes,
+    if all of these are known.
     """
     by_metric: dict[str, list[Estimate]] = {}
     for estimate in estimates:
@@ -218,7 +219,7 @@ def _slower(both: Sequence[Estimate]) -> Number:
 
 
 def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
-    """Return the conditions of the run that may differ from the datasheet's."""
+    """Yield the conditions of the run that may differ from the datasheet's."""
     written = min((repeat.at_fills for repeat in point.repeats), default=0.0)
     if written:
         steady = result.steady is not None and result.steady.steady
@@ -241,7 +242,7 @@ def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
 
 
 def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
-    """Return a standard test with its lowest round, because its own rule validates nothing."""
+    """Yield a standard test with its lowest round, because its own rule validates nothing."""
     found = stage.found
     if not isinstance(found, Pts) or found.test is not which.test:
         return
@@ -306,9 +307,9 @@ CLOSE = 1e-9  # relative difference that is rounding, not a miss
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """One limit of a target, such as a rate or a percentile.
+    """Hold one limit of a target, such as a rate or a percentile.
 
-    `own` is true for limits of the profile, false for the datasheet's.
+    `own` is true for a limit of the profile, and false for a limit of the datasheet.
     """
 
     metric: str
@@ -318,18 +319,18 @@ class _Limit:
 
     @property
     def lowest(self) -> bool:
-        """Tell whether the limit is a lower limit, as for rates."""
+        """Tell whether the limit is a lower limit, as limits of rates are."""
         return not (self.metric.startswith("lat_") or self.metric in UPPER)
 
     @property
     def estimate(self) -> str:
-        """Return the name of the estimate that is limited, without the direction."""
+        """Return the name of the limited estimate, without the direction in it."""
         return (
             self.metric.replace(f"lat_{self.direction}_", "lat_") if self.direction else self.metric
         )
 
     def which(self, of: Which) -> Which:
-        """Return the workloads that are limited, restricted to the limit's direction."""
+        """Return the workloads that are limited, restricted to the direction of the limit."""
         return of.model_copy(update={"direction": self.direction}) if self.direction else of
 
     @property
@@ -337,24 +338,24 @@ class _Limit:
         return UNITS.get(self.metric, "ns")
 
     def kept_by(self, value: float) -> bool:
-        """Tell whether a value is within the limit."""
+        """Tell whether this value keeps the limit."""
         if self.lowest:
             return value >= self.wanted * (1 - CLOSE)
         return value <= self.wanted * (1 + CLOSE)
 
 
 def accepted(result: RunResult, targets: Sequence[Target]) -> tuple[Accepted, ...]:
-    """Return a row for each number of each target, in the order of the profile."""
+    """Return one row for each number of each target, in the order of the profile."""
     return tuple(row for target in targets for row in _rows(result, target))
 
 
 def with_accepted(result: RunResult, targets: Sequence[Target]) -> RunResult:
-    """Return the result together with the outcomes of its targets."""
+    """Return the result together with the outcomes of the targets."""
     return result.model_copy(update={"accepted": accepted(result, targets)})
 
 
 def whole(rows: Sequence[Accepted]) -> Outcome | None:
-    """Return the outcome of all rows together; None without targets."""
+    """Return the worst outcome of all rows; None if there are no rows."""
     return next((word for word in WORST_FIRST if any(r.outcome == word for r in rows)), None)
 
 
@@ -386,12 +387,12 @@ def _limits(target: Target) -> Iterator[_Limit]:
 
 
 def _metric(name: str) -> str:
-    """Return the metric of a percentile, such as `lat_read_p99_ns` of `read p99`."""
+    """Return the metric of a percentile's name: `lat_read_p99_ns` for `read p99`."""
     return f"lat_{name.replace(' ', '_')}_ns"
 
 
 def _of_worst(result: RunResult, target: Target, limit: _Limit) -> Accepted:
-    """Return the worst outcome of all measured workloads that the target names."""
+    """Return the worst outcome among all measured workloads that the target names."""
     named = target.name or target.of.label()
     rows = [_judged(named, one, limit) for one in subjects(result, limit.which(target.of))]
     if not rows:
@@ -454,7 +455,7 @@ def _middle(limit: _Limit) -> str:
 
 
 def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str, ...]:
-    """Return the conditions of the run, and the mean instead of the bound, for the datasheet."""
+    """Return the facts that explain a difference from the datasheet, such as our mean rate."""
     if number is None or limit.metric.startswith("worst_"):
         return subject.facts
     if limit.lowest:
@@ -468,7 +469,7 @@ def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str,
 
 
 def _of_load(result: RunResult, target: Target, limit: _Limit, at: OfferedLoad) -> Accepted:
-    """Judge a limit of latency at an offered load by the measurements at that load."""
+    """Judge a limit of latency at an offered load by the measurements at this load."""
     rows = [
         _judged(target.name or target.of.label(), one, limit).model_copy(
             update={"load": _load(at, found.asked_iops)}
@@ -521,7 +522,7 @@ def _row(named: str, limit: _Limit, outcome: Outcome, why: str) -> Accepted:
 
 
 def _beside_datasheet(row: Accepted, sheet: Datasheet | None) -> Accepted:
-    """Add the datasheet's figure, and the reasons if our figure is worse."""
+    """Add the datasheet's figure, and the reasons if the measured figure is worse."""
     stated = None if sheet is None else _stated(sheet, row.metric)
     if sheet is None or stated is None:
         return row.model_copy(update={"worse_because": ()})
@@ -547,7 +548,7 @@ def _stated(sheet: Datasheet, metric: str) -> float | None:
 
 
 def _other_conditions(row: Accepted, sheet: Datasheet) -> Iterator[str]:
-    """Return the conditions of the datasheet that our run did not have."""
+    """Yield the conditions of the datasheet that the run did not have."""
     if sheet.state == "fresh":
         yield "the datasheet's drive is fresh; ours was filled and written to before"
     if sheet.span:

@@ -1,6 +1,6 @@
-"""Plan how many drives carry a demand, from a pessimistic bound, never from a mean.
+"""Plan how many drives carry a demand, from a drive's pessimistic bound, never from a mean.
 
-A result that depends on a fact the user did not give is None, not a guess.
+A result that depends on a fact that the user did not give is None; it is never guessed.
 """
 
 import math
@@ -17,7 +17,7 @@ MOST_DRIVES = 1_000_000  # largest plan
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The demand on a set of drives: rate, growth, capacity and more."""
+    """Hold the demand on a set of drives: rate, growth, capacity and more."""
 
     iops: float
     peak: float = 1.0  # factor of bursts
@@ -35,7 +35,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Endurance:
-    """The endurance that the maker warrants, and the measured write amplification."""
+    """Hold the endurance that the maker warrants, and the measured write amplification."""
 
     rated_bytes: float | None = None  # total bytes written
     warranty_years: float = 5.0
@@ -45,7 +45,7 @@ class Endurance:
 
 
 class Limit(StrEnum):
-    """A reason why a set needs so many drives."""
+    """Name a reason why a set needs its number of drives."""
 
     RATE = "rate"  # the bound of IOPS, at the utilisation
     LATENCY = "latency"  # the rate that keeps the limit of latency, at the utilisation
@@ -56,7 +56,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """How many drives one limit needs, and how much of this limit the planned drives leave."""
+    """Hold how many drives one limit needs, and how much of the limit the plan leaves unused."""
 
     limit: Limit
     drives: int | None  # with the reserve; None if no number of drives is enough
@@ -65,7 +65,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Number of drives, headroom, life and price, with each step of the calculation."""
+    """Hold the number of drives, headroom, life and price, with each step of the calculation."""
 
     drives: int
     bound_iops: float  # per drive
@@ -93,7 +93,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """The bytes that the demand writes and the rating allows; writes are spread over all drives."""
+    """Hold the bytes that the demand writes and the rating allows, spread over all drives."""
 
     bytes_per_day: float  # of the whole set, with growth
     drives_for_rate: int  # without regard to wear; includes the reserve
@@ -109,12 +109,12 @@ class Wear:
 
     @property
     def hopeless(self) -> bool:
-        """Tell whether the rating is exceeded with any number of drives."""
+        """Tell whether any number of drives would exceed the rated endurance."""
         return self.rated and self.drives_for_wear is None
 
     @property
     def adds(self) -> int:
-        """Return how many drives the plan adds for endurance only."""
+        """Return how many drives the plan adds only because of endurance."""
         return max(0, (self.drives_for_wear or 0) - self.drives_for_rate)
 
 
@@ -126,14 +126,15 @@ def plan(
     slo_iops: float | None = None,
     least_drives: int = 0,
 ) -> Plan:
-    """Plan drives that carry the load with the reserve gone, and that last for their warranty.
+    """Plan drives that carry the load without the reserve, and that last for their warranty.
 
-    N = ceil(D p (1 + g) / (X U)) + f, where X is the lower of the bound and the rate that keeps the
-    limit of latency (`slo_iops`, if there is a limit). N is at least `least_drives`, at whose load
-    the limit of latency was measured to hold. N is raised until N - f drives carry load
-    and rebuild below 85 % of their bounds and hold the data, and until each drive, with its share
-    of the writes, lives as long as its warranty and is written no more than rated. Raises
-    ValueError for a bound, demand or utilisation that is not positive and finite.
+    N = ceil(D p (1 + g) / (X U)) + f: D is the demand, p the peak, g the growth, U the utilisation,
+    f the reserve, and X the bound, or the rate that keeps the limit of latency (`slo_iops`) if it
+    is lower. N is at least `least_drives`; a measurement showed that the load of each of so many
+    drives keeps the limit of latency. N is raised until N - f drives carry load and rebuild below
+    85 % of their bounds and hold the data, and until each drive, with its share of the writes,
+    lives as long as its warranty and is not written more than its rating allows. Raises ValueError
+    if the bound, demand or utilisation is not positive and finite.
     """
     rates = {Limit.RATE: bound_iops, Limit.LATENCY: slo_iops}
     bound_iops = bound_iops if slo_iops is None else min(bound_iops, slo_iops)
@@ -206,7 +207,7 @@ def _need_of_wear(wear: "Wear", drives: int) -> Need:
 def _decided_by(needs: Sequence[Need]) -> Limit:
     """Return the limit that needs the most drives; of equal limits, the one with less headroom.
 
-    A limit of latency that adds no drives decides nothing.
+    If the limit of latency needs as many drives as another limit, the other limit is returned.
     """
 
     def place(need: Need) -> tuple[float, bool, float]:
@@ -223,16 +224,17 @@ def _for_capacity(demand: Demand, drive_bytes: int) -> int | None:
 
 
 def short_hours(failures_per_year: float, rebuild_s: float, reserve: int) -> float:
-    """Return the hours a year in which more drives are missing than the reserve covers.
+    """Return the hours per year in which more drives are missing than the reserve covers.
 
-    Failures are independent and at a constant rate, and each drive is missing for `rebuild_s`. The
-    number of missing drives is then Poisson distributed, with rate times time as its mean
-    (M/G/infinity queue).
+    The model: drives fail independently at a constant rate, and each failed drive is missing for
+    `rebuild_s`. The number of missing drives then has a Poisson distribution whose mean is rate
+    times time (M/G/infinity queue).
     """
     mean = failures_per_year * rebuild_s / (DAYS_PER_YEAR * 86_400)
     if mean > reserve + 1:
         return HOURS_PER_YEAR * (1.0 - math.fsum(_poisson(n, mean) for n in range(reserve + 1)))
-    # Terms get smaller and smaller; 1 minus the sum of the others would lose small chances.
+    # The terms get smaller and smaller; 1 minus the sum of the other terms would lose small
+    # chances.
     beyond = range(reserve + 1, reserve + 100)
     return HOURS_PER_YEAR * math.fsum(_poisson(n, mean) for n in beyond)
 
@@ -248,8 +250,8 @@ def _ceiling(number: float) -> int:
 def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
     """Return how the writes of the demand wear the drives; None if the demand writes nothing.
 
-    The drives must last for the warranty. Each drive may write the smaller of two amounts: its
-    rated bytes, and the rated bytes corrected by the write amplification of this workload.
+    The drives must last for their warranty. Each drive may write the smaller one of its rated bytes
+    and of its rated bytes corrected by the write amplification of this workload.
     """
     if not demand.write_bytes_per_day:
         return None
@@ -279,7 +281,7 @@ def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
 
 
 def _scale(worn: Endurance) -> float:
-    """Return how many bytes of this workload wear the drive like one byte as rated."""
+    """Return how many bytes of this workload wear the drive as much as one rated byte."""
     if worn.waf_rating and worn.waf_workload:
         return worn.waf_rating / worn.waf_workload
     return 1.0
@@ -287,7 +289,7 @@ def _scale(worn: Endurance) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RateStep:
-    """One step of a sweep over offered rates."""
+    """Hold one step of a sweep over offered rates."""
 
     offered_iops: float
     achieved_iops: float
@@ -297,9 +299,10 @@ class RateStep:
 
 
 def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | None:
-    """Return the largest offered rate that kept the limit of latency; None if no rate did.
+    """Return the largest offered rate that kept the limit of latency; None if no rate kept it.
 
-    Of several sweeps the lowest result counts. Steps above a failed step do not count.
+    If there are several sweeps, the lowest of their results is returned. Steps at rates above a
+    failed step do not count.
     """
     best: list[float] = []
     for sweep in sweeps:
@@ -313,11 +316,11 @@ def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | 
 
 
 def keeps(step: RateStep, slo_ns: float) -> bool:
-    """Tell whether a step kept the limit.
+    """Tell whether a step kept the limit of latency.
 
     A step keeps the limit if at least 99 % of the offered rate was achieved, the upper limit of the
-    percentile is within the limit, and no backlog grew. Random arrivals may lower the achieved rate
-    by `chance_iops`.
+    percentile is within the limit, and the backlog of requests did not grow. The achieved rate may
+    be lower by `chance_iops`, because requests arrive at random.
     """
     achieved = step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops
     return achieved and step.percentile_upper_ns <= slo_ns and not step.backlog_grows

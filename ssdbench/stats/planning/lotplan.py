@@ -1,9 +1,10 @@
 """Plan how many drives carry a demand, from the bounds of several drives of one model.
 
-The rate that each drive counts with depends on how the load is spread. Striped: each drive carries
-the same share, so the expected slowest drive of the set counts. Balanced: each drive carries what
-it can, so each counts with its share of a lower limit of the sum. The expected slowest drive and
-the limit of the sum depend on the number of drives, which the plan looks for.
+The rate that is planned for each drive depends on how the load is spread over the drives. Striped:
+each drive carries the same share, so the plan uses the expected rate of the slowest drive of the
+set. Balanced: each drive carries as much as it can, so the plan uses one drive's share of a lower
+limit of the sum of all rates. Both of these rates depend on the number of drives in the set, which
+the plan is looking for.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ _MOST_ROUNDS = 1000
 
 
 class Spread(StrEnum):
-    """How the load is spread over a set of drives."""
+    """Name how the load is spread over a set of drives."""
 
     STRIPED = "striped"
     BALANCED = "balanced"
@@ -38,7 +39,7 @@ class Spread(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LotAnswer:
-    """A plan for a set of drives, and the rate that each measured drive counts with."""
+    """Hold a plan for a set of drives, and the rate with which each measured drive counts."""
 
     spread: Spread
     rates_iops: tuple[float, ...]  # in the order of the runs; 0 for one that failed
@@ -46,9 +47,9 @@ class LotAnswer:
 
 
 def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:
-    """Plan drives for a demand from all measured drives; a drive without a valid plan counts as 0.
+    """Plan drives for a demand from all measured drives; a drive that is not valid counts as 0.
 
-    The plan uses the point of the weakest drive whose rate is known.
+    The plan uses the point that limits the weakest drive whose rate is known.
     """
     alone = [capacity_answer(result, wanted) for result in results]
     known = [one for one in alone if one.point is not None]
@@ -106,14 +107,14 @@ class _Asked:
     rates: tuple[float, ...]
 
     def rate(self, drives: int) -> float:
-        """Return the rate to plan for each drive of a set of `drives`."""
+        """Return the rate to plan for each drive in a set of `drives` drives."""
         if self.spread is Spread.BALANCED:
             return float(tolerance.sum_of(self.rates, drives)) / drives
         slowest = tolerance.slowest_of(self.rates, drives)
         return min(self.rates) if slowest is None else float(slowest)
 
     def plan(self, of: Callable[[float], Plan]) -> Plan | None:
-        """Return the plan whose number of drives fits the rate that it used; None if no plan fits.
+        """Return a plan whose number of drives fits its rate per drive; None if no plan fits.
 
         If a larger set would need fewer drives than it has, the plan of the smaller set is
         returned.

@@ -1,10 +1,11 @@
-"""Make a capacity plan of a finished run: which bound, whether it may be planned on, and the plan.
+"""Make a capacity plan from a finished run: its bound, whether the bound is safe, the plan.
 
-The kind of point is the kind that the demand names, or the worst measured kind. The depth of that
-point is the largest measured queue depth that is not above the demand's outstanding requests. If
-the demand gives a limit of p99 instead, the depth is the largest that keeps this limit. If the
-demand gives neither, the lowest bound of all depths counts. If a rate sweep to the same limit of
-latency found a lower rate that kept the limit, the plan uses that rate.
+The plan uses points with the block size and read share that the demand names, or else the worst
+measured ones. Their queue depth is the largest measured depth that is not above the demand's
+outstanding requests. If the demand gives a limit of p99 instead, their queue depth is the largest
+that keeps this limit. If the demand gives neither, the lowest bound of all depths is used. If a
+rate sweep with the same limit of latency found a lower rate that kept the limit, the plan uses that
+rate.
 """
 
 import math
@@ -26,7 +27,7 @@ from ssdbench.units import counted, format_figure, format_ns, format_size
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """An answer that the plan cannot give because the user did not give an input."""
+    """Hold an answer that the plan cannot give, because the user did not give an input."""
 
     what: str
     without: str  # the missing answer
@@ -41,7 +42,7 @@ def unknown(
     reads: float | None,
     power_w: float | None,
 ) -> tuple[Unknown, ...]:
-    """List every missing input; `waf`, `reads` and `power_w` were given, or measured by the run."""
+    """List every missing input; `waf`, `reads` and `power_w` are given or measured values."""
     unlimited, uncorrected = not wanted.limits_s, "life is not corrected for it"
     to_rebuild = wanted.rebuild_iops is None and wanted.failure_reserve > 0
     inputs = (
@@ -77,7 +78,7 @@ USUAL_BLOCK_BYTES = 4096
 DAY_S = 86_400
 LOAD_TOLERANCE = 0.05  # a latency counts for the planned load if its load differs by at most this
 WHOLE_PERCENT = 100
-# Counters of a drive's life move in steps of up to 100 GB: below this their ratio says little.
+# The counters of a drive's life have steps of up to 100 GB: below this their ratio says little.
 LEAST_LIFE_BYTES = 10**12
 _CAPACITY = re.compile(r"([0-9.]+) (B|MB|GB|TB|PB)")
 _UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
@@ -85,7 +86,7 @@ _UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The drives that the same demand would need at one measured queue depth."""
+    """Hold the drives that the same demand would need at one measured queue depth."""
 
     outstanding: int  # requests per drive: iodepth x numjobs
     workload: str  # for people
@@ -99,7 +100,7 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLatency:
-    """The p99 that was measured at the planned load of a drive, or close to it."""
+    """Hold the p99 that was measured at, or close to, the planned load of a drive."""
 
     direction: str  # read or write; total for the slower of both
     p99_ns: float
@@ -111,7 +112,7 @@ class PlannedLatency:
 
 @dataclass(frozen=True, slots=True)
 class CapacityAnswer:
-    """A plan and its reasons; `plan` is None if the run has nothing to plan on."""
+    """Hold a plan and its reasons; `plan` is None if the run gives no basis for a plan."""
 
     wanted: CapacityPlan
     simulated: bool
@@ -133,12 +134,12 @@ class CapacityAnswer:
     unknown: tuple[Unknown, ...] = ()
     notes: tuple[str, ...] = ()  # how it was computed
     latencies: tuple[PlannedLatency, ...] = ()  # at the planned load; empty if not measured there
-    other_load_iops: float | None = None  # nearest load with a p99, if none is close enough
+    other_load_iops: float | None = None  # nearest load with a p99, if no load is close enough
     missed_drives: int | None = None  # fewer drives, at whose load p99 missed its limit
 
     @property
     def verdict(self) -> str:
-        """Return VALIDATED, NOT VALIDATED or INCOMPLETE."""
+        """Return the verdict on the answer: VALIDATED, NOT VALIDATED or INCOMPLETE."""
         if self.reasons:
             return "NOT VALIDATED"
         return "VALIDATED" if self.complete else "INCOMPLETE"
@@ -150,25 +151,26 @@ class CapacityAnswer:
 
     @property
     def validated(self) -> bool:
-        """Tell whether all inputs are present and all measurements below the plan are validated."""
+        """Tell whether no input is missing and all measurements behind the plan are validated."""
         return self.complete and not self.reasons
 
 
 def named(wanted: CapacityPlan) -> bool:
-    """Tell whether a profile has a plan."""
+    """Tell whether a profile states a plan."""
     asked = (wanted.demand_iops, wanted.block_bytes, wanted.read_percent, wanted.outstanding)
     return any(value is not None for value in asked)
 
 
 def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResult]:
-    """Return the points of a plan: random, over the whole drive, of the named kind.
+    """Return the points that a plan may use: random, over the whole drive, of the named kind.
 
-    Without a read share, the smallest measured share counts; without a block size, the size closest
-    to 4 KiB. Without a number of outstanding requests all depths count; with such a number, only
-    the deepest queue counts that these requests fill.
+    Without a read share in the plan, the smallest measured one is used; without a block size, the
+    size closest to 4 KiB. If the plan has no number of outstanding requests, all depths are
+    returned; else only the deepest queue that these requests can fill.
     """
     points_used = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
-    # The last span of a span stage is the whole drive too; it counts where no sweep measured that.
+    # The last span of a span stage is the whole drive, too; it is used if no sweep measured the
+    # whole drive.
     points_used = [p for p in points_used if p.point.span_percent is None] or points_used
     if wanted.read_percent is None and points_used:
         least = min(point.point.workload.read_percent for point in points_used)
@@ -272,10 +274,10 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
 def _by_depth(
     wanted: CapacityPlan, points: Sequence[PointResult], bound: float | None, slo: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the rate of a drive, and the lower rate that keeps the limit of p99, if it is lower.
+    """Return the rate of a drive, and the rate that keeps the limit of p99 if this is lower.
 
-    Without a search, the limit may have chosen a depth with a lower bound than the deepest
-    queue has.
+    If no rate search was made, the limit may have chosen a depth with a lower bound than the
+    deepest queue.
     """
     if bound is None or slo is not None or not wanted.limits_s:
         return bound, slo
@@ -287,7 +289,7 @@ def _by_depth(
 def _missed_rounds(
     result: RunResult, wanted: CapacityPlan, point: PointResult, made: Plan
 ) -> tuple[PlannedRound, ...]:
-    """Return the rounds at this plan's load if p99 missed its limit in the first round; else ()."""
+    """Return the rounds at this plan's load if p99 missed its limit in the first round, else ()."""
     limits = limits_s(wanted, point.point.workload.read_percent)
     for _, found in result.having(LoadFound):
         if not (found.planned and _same_requests(found, point)):
@@ -302,7 +304,7 @@ def _missed_rounds(
 def _with_rounds(
     depths: Iterable[Depth], rounds: Sequence[PlannedRound], made: Plan | None
 ) -> Iterator[Depth]:
-    """Raise the drives at each depth to the number that keeps p99; None if no number does."""
+    """Raise the drives at each depth to the number that keeps p99; None if no number keeps it."""
     for depth in depths:
         if not rounds or depth.drives is None:
             yield depth
@@ -311,7 +313,7 @@ def _with_rounds(
 
 
 def kept_limits(offered: PlannedRound, limits: dict[str, float]) -> bool | None:
-    """Tell whether a round kept these limits of p99 in seconds; None if that is not known."""
+    """Tell whether a round kept these limits of p99 (in seconds); None if this is not known."""
     if offered.missed:
         return False
     uppers = {one.direction: one.bound for one in offered.p99}
@@ -322,7 +324,7 @@ def kept_limits(offered: PlannedRound, limits: dict[str, float]) -> bool | None:
 
 
 def with_verdict(answer: CapacityAnswer) -> CapacityAnswer:
-    """Return the answer with its verdict in its plan too, whose number of drives needs it."""
+    """Return the answer with a copy of its verdict in its plan, which must never be without one."""
     if answer.plan is None:
         return answer
     return replace(answer, plan=replace(answer.plan, verdict=answer.verdict))
@@ -331,7 +333,7 @@ def with_verdict(answer: CapacityAnswer) -> CapacityAnswer:
 def _limiting(
     result: RunResult, wanted: CapacityPlan, points: Sequence[PointResult]
 ) -> tuple[Sequence[PointResult], str]:
-    """Return the points whose lowest bound limits the plan, and why these points were chosen."""
+    """Return the points whose lowest bound limits the plan, and the reason for these points."""
     depths = sorted({outstanding_of(point) for point in points})
     if wanted.outstanding is not None:
         return points, (
@@ -363,7 +365,7 @@ def _deepest(points: Sequence[PointResult]) -> list[PointResult]:
 
 
 def outstanding_of(point: PointResult) -> int:
-    """Return the requests that a point kept outstanding."""
+    """Return how many requests a point kept outstanding: iodepth times numjobs."""
     workload = point.point.workload
     return workload.iodepth * workload.numjobs
 
@@ -371,7 +373,7 @@ def outstanding_of(point: PointResult) -> int:
 def _depths(
     result: RunResult, wanted: CapacityPlan, chosen: PointResult, worn: Endurance
 ) -> Iterator[Depth]:
-    """Yield the drives that the demand needs at each depth of the plan's kind of point."""
+    """Yield the drives that the demand needs at each measured depth of the plan's workload."""
     workload = chosen.point.workload
     kind = {"block_bytes": workload.block_bytes, "read_percent": workload.read_percent}
     invalid = result.verdict != "VALIDATED"
@@ -394,7 +396,7 @@ def _depths(
 
 
 def _read_bound(result: RunResult, point: PointResult) -> float | None:
-    """Return the lowest bound of reads with the plan's block size and outstanding requests."""
+    """Return the lowest bound of reads with the same block size and outstanding requests."""
     block = point.point.workload.block_bytes
     kind = CapacityPlan.model_validate({"read": WHOLE_PERCENT, "block": block})
     same = [p for p in candidates(result, kind) if outstanding_of(p) == outstanding_of(point)]
@@ -402,7 +404,7 @@ def _read_bound(result: RunResult, point: PointResult) -> float | None:
 
 
 def _p99_upper_ns(point: PointResult) -> float | None:
-    """Return the highest upper limit of p99 over reads and writes; None if a limit is not known."""
+    """Return the highest upper limit of p99 of reads and writes; None if one is not known."""
     found = [e for e in point.estimates if e.metric == "lat_p99_ns"]
     uppers = [None if e.status == "suppressed" else e.bound for e in found]
     known = [upper for upper in uppers if upper is not None]
@@ -410,7 +412,7 @@ def _p99_upper_ns(point: PointResult) -> float | None:
 
 
 def _p99_within(point: PointResult, wanted: CapacityPlan) -> bool:
-    """Tell whether the upper limits of p99 are within the limits of the plan."""
+    """Tell whether the upper limits of p99 at this point keep the limits of the plan."""
     limits = {str(way): limit_s for way, limit_s in wanted.limits_s.items()}
     judged = [
         (None if e.status == "suppressed" else e.bound, limit_s)
@@ -423,13 +425,13 @@ def _p99_within(point: PointResult, wanted: CapacityPlan) -> bool:
 
 
 def limits_s(wanted: CapacityPlan, read_percent: int) -> dict[str, float]:
-    """Return the limits of p99 for the directions that a workload has."""
+    """Return the limits of p99, in seconds, for the directions that a workload has."""
     has = {"read": read_percent > 0, "write": read_percent < WHOLE_PERCENT}
     return {way: limit_s for way, limit_s in wanted.limits_s.items() if has[way]}
 
 
 def _missing(result: RunResult, wanted: CapacityPlan) -> str:
-    """Return why a run has nothing to plan on, what to measure, and the kinds of point it has."""
+    """Return why a run has nothing to plan with, what to measure, and which points it has."""
     shallow = candidates(result, wanted.model_copy(update={"outstanding": None}))
     if shallow:
         depths = ", ".join(f"{depth:,}" for depth in sorted(set(map(outstanding_of, shallow))))
@@ -446,7 +448,7 @@ def _missing(result: RunResult, wanted: CapacityPlan) -> str:
 
 
 def _kinds(points: Sequence[PointResult]) -> list[str]:
-    """List the block sizes and read shares that a plan could use."""
+    """List the block sizes and read shares that were measured and that a plan could use."""
     workloads = [p.point.workload for p in points if _whole_drive(p) and _has_bound(p)]
     kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads if not w.streams})
     return [f"{format_size(block)} with {read} % reads" for block, read in kinds]
@@ -512,7 +514,7 @@ UNTESTED = (
 def _within_slo(
     result: RunResult, wanted: CapacityPlan, point: PointResult
 ) -> tuple[float | None, str, list[str], list[str]]:
-    """Return the open-loop rate that keeps the limit of latency, and why it may not be known."""
+    """Return the open-loop rate that keeps the limit of latency, and why it may not be valid."""
     if not wanted.limits_s:
         return None, "", [], []
     if searches := _searches(result, wanted, point):
@@ -541,7 +543,7 @@ def _latency_reasons(
     latencies: Sequence[PlannedLatency],
     otherwise: list[str],
 ) -> list[str]:
-    """Say why a limit of p99 is not known to be kept; p99 at the planned load counts most."""
+    """Return why a limit of p99 is not known to be kept; p99 at the planned load counts most."""
     limits = limits_s(wanted, point.point.workload.read_percent)
     if not limits or not latencies:
         return otherwise
@@ -569,7 +571,7 @@ def latencies_at(
 ) -> tuple[tuple[PlannedLatency, ...], float | None]:
     """Return the p99 at the planned load, or the nearest load at which p99 was measured.
 
-    A `load` stage counts before a rate search, because it holds its load for longer.
+    A `load` stage is preferred to a rate search, because a `load` stage holds its load for longer.
     """
     known = [*_of_loads(result, point), *_of_searches(result, point)]
     near = [one for one in known if abs(one.measured_iops / planned_iops - 1) <= LOAD_TOLERANCE]
@@ -589,7 +591,7 @@ def _of_loads(result: RunResult, point: PointResult) -> Iterator[PlannedLatency]
     for stage, found in result.having(LoadFound):
         if not _same_requests(found, point) or found.offered_iops <= 0:
             continue
-        # A load that was offered in a first round only, if the plan is now another one.
+        # An earlier round offered this load; the plan may now have another load.
         rounds = [(one.load_iops, estimate) for one in found.planned[:-1] for estimate in one.p99]
         last = [(found.offered_iops, estimate) for estimate in found.estimates]
         for offered_iops, estimate in (*last, *rounds):
@@ -634,7 +636,7 @@ def _same_requests(found: LoadFound | RateFound, point: PointResult) -> bool:
 def _searches(
     result: RunResult, wanted: CapacityPlan, point: PointResult
 ) -> list[tuple[StageResult, RateFound]]:
-    """Return the first search for each limit of p99; nothing if a limit was not searched for."""
+    """Return one search for each limit of p99; empty if there is a limit without a search."""
     found = []
     for way, limit_s in limits_s(wanted, point.point.workload.read_percent).items():
         of_way = [
@@ -652,7 +654,7 @@ def _searches(
 
 
 def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
-    """Return the demand on a set of drives, with the writes of a point's workload."""
+    """Return the demand on a set of drives, with the bytes that a point's workload writes."""
     iops = wanted.demand_iops or 0.0
     workload = point.point.workload
     written = iops * workload.block_bytes * (1 - workload.read_percent / 100) * DAY_S
@@ -675,7 +677,7 @@ def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
 
 
 def power_of(wanted: CapacityPlan, point: PointResult) -> tuple[float | None, str]:
-    """Return the power of one drive in W and its source: given, or the measured upper limit."""
+    """Return the power of one drive in W and its source: as given, or the measured upper limit."""
     measured = point.estimate("watts")
     by = "" if measured is None else f" ({measured.method})"
     told = f"measured: {format_figure(measured.value)} W{by}" if measured else "not measured"
@@ -689,7 +691,7 @@ def power_of(wanted: CapacityPlan, point: PointResult) -> tuple[float | None, st
 
 
 def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:
-    """Return the rated endurance of a drive and its known wear."""
+    """Return the rated endurance of a drive, with the known write amplification."""
     rated = wanted.endurance_tb
     return Endurance(
         rated_bytes=None if rated is None else rated * 1e12,
@@ -701,14 +703,14 @@ def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> 
 
 
 def _amplification(result: RunResult, wanted: CapacityPlan) -> tuple[float | None, str]:
-    """Return the write amplification and its source: given, or from a drive's lifetime logs."""
+    """Return the write amplification and its source: as given, or from the drive's own logs."""
     if wanted.waf is not None:
         return wanted.waf, "as given"
     if result.target.simulated:
         return None, ""  # its counters are the truth, which no real drive would show
     if (over_run := result.flash_written) is not None:
         source = "from the drive's logs, over this run with its fills and warm-ups"
-        # A planner wants the most that so coarse a counter allows.
+        # A planner needs the highest value that such coarse counters allow.
         return over_run.amplification_range[1], source
     facts = result.target.facts
     media, host = _bytes(facts.get("OCP flash written")), _bytes(facts.get("data written"))
@@ -748,7 +750,7 @@ MOST_RESERVE = 2
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A plan after a change of one input."""
+    """Hold a plan after one of its inputs was changed."""
 
     what: str
     drives: int | None  # None where there is no plan then
@@ -757,7 +759,7 @@ class Change:
 
 
 def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
-    """Change one input of a plan after the other. Raises ValueError without a demand."""
+    """Change the inputs of a plan one by one. Raises ValueError without a demand."""
     before = set(capacity_answer(result, wanted).reasons)
     found = []
     for what, update in _variants(wanted):

@@ -1,1 +1,1 @@
-"""Judge steady state: the rules, how a repeat settles, and how long it is measured."""
+"""Judge steady state: the rules, how a repeat settles, and how long a repeat is measured."""

@@ -1,4 +1,4 @@
-"""Define the pessimist's steady-state rules (pss): the rate is flat over the last half of the run.
+"""Define the pessimist's steady-state rules (pss): the rate is flat in the last half of the run.
 
     halves  the two halves of the window differ by at most 1 % (Seppanen et al. 2010, V.C)
     cv      the ten blocks vary by at most 4 % (coefficient of variation, Heger 2011)
@@ -7,10 +7,10 @@
     newest  the newest minute is at most 2 % below all others: a drop may begin there
 
 These five limits must hold at five checks in a row. A rate that keeps moving between two levels
-breaks these limits; it counts as steady if it has visited both levels often enough and neither
-level drifts. The result is then the lower of the two levels. The bound includes the worst minute of
-the last three quarters of the run. docs/steady-state.md says what the rules cannot see, and how
-often they are wrong.
+exceeds these limits; such a rate is steady if it was on both levels often enough and neither level
+drifts. The result for such a rate is the lower of the two levels. The bound is not above the worst
+minute of the last three quarters of the run. docs/steady-state.md says what the rules cannot see,
+and how often they are wrong.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ _TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confide
 
 
 def window_criteria(blocks: Floats, *, halves: float = MAX_HALVES) -> tuple[Criterion, ...]:
-    """Return the limits on the means of the window's blocks."""
+    """Return the limits of pss for the means of a window's blocks, with the measured values."""
     mean = float(blocks.mean()) or np.inf
     half = len(blocks) // 2
     pairs = blocks.reshape(half, 2).mean(axis=1)
@@ -52,14 +52,14 @@ def window_criteria(blocks: Floats, *, halves: float = MAX_HALVES) -> tuple[Crit
 
 
 def newest_minute(history: History, from_s: float, at_s: float) -> Criterion:
-    """Return how far the newest minute is below the slowest other minute."""
+    """Return by how much the newest minute is below the slowest other minute, with its limit."""
     minutes = history.steps(from_s, at_s, STEP_S)
     below = 1 - float(minutes[-1]) / (float(minutes[:-1].min()) or np.inf)
     return Criterion("newest_minute", max(0.0, below), MAX_NEWEST)
 
 
 def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats) -> float:
-    """Return the lower of two rates: the tolerance bound of the blocks and the worst minute."""
+    """Return the lower one of the tolerance bound of the blocks and the worst minute."""
     factor = _TOLERANCE if len(blocks) == BLOCKS else tolerance_factor(len(blocks))
     bound = float(blocks.mean() - factor * blocks.std(ddof=1))
     worst_minute = float(history.steps(from_s, to_s, min(60.0, to_s - from_s)).min())
@@ -68,7 +68,7 @@ def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats
 
 @dataclass(frozen=True, slots=True)
 class Pss:
-    """Judge the newest half of the run, after a least number of drive fills (none for reads)."""
+    """Judge the newest half of the run, after a minimum of drive fills if the workload writes."""
 
     name: str
     validates: bool

@@ -1,8 +1,8 @@
-"""Judge the rounds of a PTS-style test, choose levels of demand, and find when a drive recovered.
+"""Judge rounds of a PTS-style test, choose levels of demand, and find when a drive recovered.
 
 Five rounds are steady when their values span at most 20 % of their average and the least-squares
-line changes by at most 10 % of it (SNIA PTS 2.0.x, as public implementations have it; the text of
-the standard was not read).
+line changes by at most 10 % of this average (SNIA PTS 2.0.x, as public implementations have it; the
+text of the standard was not read).
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ NOTHING = 1e-12  # of the average: smaller slopes are rounding
 
 @dataclass(frozen=True, slots=True)
 class RoundWindow:
-    """The last five rounds of one tracking variable."""
+    """Hold the last five rounds of one tracking variable."""
 
     rounds: tuple[int, ...]  # numbers, from 1
     values: tuple[float, ...]
@@ -29,12 +29,12 @@ class RoundWindow:
 
     @property
     def allowed_excursion(self) -> float:
-        """Return the largest allowed difference of two rounds: 20 % of the average."""
+        """Return the largest allowed difference between two rounds: 20 % of the average."""
         return MAX_EXCURSION * self.average
 
     @property
     def slope_excursion(self) -> float:
-        """Return by how much the fitted line changes over the window."""
+        """Return by how much the fitted line changes from the first to the last round."""
         return abs(self.slope) * (self.rounds[-1] - self.rounds[0])
 
     @property
@@ -59,7 +59,7 @@ class RoundWindow:
 
 
 def round_window(values: Sequence[float], numbers: Sequence[int] = ()) -> RoundWindow:
-    """Return the window over the last five values of the rounds. Raises ValueError without any."""
+    """Return the window over the last five rounds. Raises ValueError if there is no round."""
     if not values:
         raise ValueError("no round was measured")
     last = np.asarray(values[-ROUNDS:], dtype=np.float64)
@@ -90,7 +90,7 @@ HOLD = 5  # samples in a row
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One cell of a demand matrix (threads by queue depth) in steady state."""
+    """Hold one cell of a demand matrix (threads by queue depth) in steady state."""
 
     name: str
     threads: int
@@ -102,9 +102,10 @@ class Demand:
 def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
     """Choose the cells with the highest, a middle and the lowest demand.
 
-    The highest demand has the most IOPS with a mean response below 5 ms. The lowest demand is one
-    thread with one request. The middle demand has the IOPS closest to the mean of both. If no cell
-    responds within 5 ms, only the lowest cell is returned.
+    The highest demand is the cell with the most IOPS among cells with a mean response below 5 ms.
+    The lowest demand is the cell with one thread and one request. The middle demand is the cell
+    whose IOPS are closest to the mean of the highest and the lowest. If no cell has a mean response
+    below 5 ms, only the lowest demand is returned.
     """
     found: dict[str, Demand] = {}
     lowest = next((c for c in cells if c.threads == 1 and c.queue == 1), None)
@@ -120,9 +121,9 @@ def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
 
 
 def recovery(samples: Sequence[float]) -> int | None:
-    """Return after how many samples the rate has recovered; None if it never does.
+    """Return after how many samples the rate has recovered; None if it never recovers.
 
-    The rate has recovered when five samples in a row are within 10 % of its final level, which is
+    The rate has recovered when five samples in a row are within 10 % of the final level, which is
     the mean of the last fifth of the samples.
     """
     if len(samples) < HOLD:

@@ -1,11 +1,12 @@
-"""Define steady-state rules from other publications, list all rules, and judge a series by a rule.
+"""Define steady-state rules of other publications, list all rules, and judge a series by a rule.
 
-Rules of other publications are for comparison; none of them validates a result. The rules follow
-their publications exactly, even if this accepts a drive too early: the SNIA rule takes the first
-five minutes that look alike, Seppanen's 20 s + 20 s was meant for full and worn drives, and Heger's
-limit is for repeats and is applied to minutes here. fio's rules follow its steadystate.c: a window
-of one-second samples, tested every second. The slope limit of fio is in percent of the mean *per
-sample*, so over the window the rate may drift by the limit times the window's length.
+The rules of other publications are for comparison; no such rule validates a result. These rules
+follow their publications exactly, even if they then accept a drive too early: the SNIA rule takes
+the first five minutes that look alike; Seppanen's rule (20 s + 20 s) was meant for full and worn
+drives; Heger's limit is for repeats and is applied to minutes here. fio's rules follow its
+steadystate.c: a window of one-second samples, tested every second. fio's limit of the slope is in
+percent of the mean *per sample*, so over the whole window the rate may drift by this limit times
+the window's length.
 """
 
 from collections.abc import Callable
@@ -66,7 +67,7 @@ def _early(at_s: float, needed_s: float) -> Look:
 
 @dataclass(frozen=True, slots=True)
 class Snia:
-    """SNIA PTS: five rounds of a minute span at most 20 %, and their line at most 10 %."""
+    """Apply SNIA PTS: five rounds of a minute span at most 20 %, their line at most 10 %."""
 
     name: str = "snia"
     spacing_s: float = ROUND_S  # from the start of one round to the start of the next
@@ -77,7 +78,7 @@ class Snia:
 
     @property
     def min_window_s(self) -> float:
-        """Return the time from the start of the first round to the end of the last."""
+        """Return the time from the start of the first round to the end of the last round."""
         return (ROUNDS - 1) * self.spacing_s + ROUND_S
 
     def look(self, history: History, at_s: float) -> Look:
@@ -95,7 +96,7 @@ class Snia:
 
 @dataclass(frozen=True, slots=True)
 class BlockRule:
-    """A rule that judges the newest window by one criterion on the means of equal blocks."""
+    """Judge the newest window by one criterion on the means of equal blocks."""
 
     name: str
     min_window_s: float
@@ -108,7 +109,7 @@ class BlockRule:
     hold: int = 1
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the newest window of the history."""
+        """Judge the newest window of the history up to `at_s`."""
         if at_s < self.min_window_s or history.fills_at(at_s) < self.min_fills:
             return _early(at_s, self.min_window_s)
         blocks = history.blocks(at_s - self.min_window_s, at_s, self.blocks)
@@ -133,7 +134,7 @@ def _deviation(samples: Floats) -> Criterion:
 def fio_slope(
     limit_percent: float = 0.3, window_s: int = 10, *, min_fills: float = 0.0
 ) -> BlockRule:
-    """Return fio `--ss=iops_slope:LIMIT% --ss_dur=WINDOW`; LIMIT is the slope per sample."""
+    """Return fio's rule `--ss=iops_slope:LIMIT% --ss_dur=WINDOW`; LIMIT is the slope per sample."""
 
     def slope(samples: Floats) -> Criterion:
         percent = 100 * abs(slope_of(samples)) / (float(samples.mean()) or np.inf)
@@ -142,9 +143,9 @@ def fio_slope(
     return BlockRule("fio-iops-slope", window_s, window_s, slope, 1.0, min_fills=min_fills)
 
 
-# Seppanen et al. 2010: 20 s of warm-up and 20 s of measurement agree within 1 %; the second is
-# published. Heger 2011: ten minutes vary by less than 4 % (coefficient of variation). The last one
-# is fio `--ss=iops:20% --ss_dur=300`: no sample differs from the mean by more than 20 %.
+# Seppanen et al. 2010: 20 s of warm-up and 20 s of measurement agree within 1 %; the mean of the
+# second is published. Heger 2011: ten minutes vary by less than 4 % (coefficient of variation). The
+# last rule is fio `--ss=iops:20% --ss_dur=300`: no sample differs from the mean by more than 20 %.
 STANDARD_RULES = (
     Snia(),
     Snia("snia-wsat", spacing_s=WSAT_SPACING_S),
@@ -162,7 +163,7 @@ LEAST_STEP_S = (
 
 
 def rule(name: str) -> WindowRule:
-    """Return the rule of this name. Raises UsageError for an unknown name."""
+    """Return the rule with this name. Raises UsageError for an unknown name."""
     if name not in RULES:
         raise UsageError(
             f"there is no steady-state rule {name!r}", hint=f"Choose from {', '.join(RULES)}."
@@ -171,12 +172,12 @@ def rule(name: str) -> WindowRule:
 
 
 def judge(series: Series, by: WindowRule) -> SteadyVerdict:
-    """Return the verdict at the first moment at which the rule is satisfied, else at the end."""
+    """Return the verdict at the first check that satisfies the rule, or else at the last check."""
     return Watch.over(by, series).verdict()
 
 
 def other_opinions(series: Series, *, than: str) -> tuple[SteadyVerdict, ...]:
-    """Judge a series by all rules but `than`, except those that check every few seconds."""
+    """Judge a series by all rules except `than` and rules that check every few seconds."""
     return tuple(
         judge(series, by) for by in RULES.values() if by.name != than and by.step_s >= LEAST_STEP_S
     )
@@ -202,7 +203,7 @@ def findings(
 
 
 def _warm_up(verdict: SteadyVerdict, spent: Spent) -> NotSteady | NotJudged:
-    """Return the finding that a warm-up did not become steady, or was too short for a verdict."""
+    """Return the finding that a warm-up was not steady, or was too short for a verdict."""
     if not verdict.window_blocks:
         return NotJudged(
             verdict.rule,

@@ -1,16 +1,16 @@
-"""Decide when the effects of the previous point are over and a repeat's measurement may begin.
+"""Decide when effects of the previous point are over and a repeat's measurement may begin.
 
 When a steady drive gets another workload, effects of the previous workload (free blocks, full
-buffers, a different mix of victims) last until about its spare area was written once more. So
-settling ends after a number of bytes and a time that are fixed in advance, and continues only while
-the rate clearly rises or falls (Kendall 1975, on ten blocks of the newest half). Settling never
-waits for a quiet stretch, because then a drive that stalls now and then would be measured between
-its stalls.
+buffers, another choice of blocks to clean) last until about the amount of its spare area was
+written. So settling lasts for a number of bytes and a time that are fixed in advance, and continues
+after them only while the rate clearly rises or falls (Kendall 1975, on ten blocks of the newest
+half). Settling never waits for a quiet time, because then a drive that stalls now and then would be
+measured between its stalls.
 
 Once per point the settle phase is long: the load runs for 30 minutes or more without a break, until
-the last two thirds of that time are flat. Some drives slow down only after minutes of one load
-(heat, reads that disturb their neighbours, a reserve that is used up), and a window of a minute
-would end before.
+the rate is flat over the last two thirds of this time. Some drives slow down only after minutes of
+one load (heat, reads that disturb neighbouring cells, a reserve that is used up), and a window of a
+minute would end before this.
 """
 
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ class Settle:
     """Wait for `window_s` and for `spare_fills` of writes, then until the newest half is flat.
 
     With `unbroken_s`, wait at least this long, until the newest two thirds have no trend and no
-    step. `level_iops` is the rate of the unbroken repeat; at a different rate this repeat must be
-    unbroken, too. Seconds before `from_s` are ignored: this load took that long to settle in an
-    earlier repeat.
+    step. `level_iops` is the rate of the unbroken repeat; if the rate of this repeat differs, this
+    repeat must be unbroken, too. Seconds before `from_s` are ignored, because this load took so
+    long to settle in an earlier repeat.
     """
 
     spare_fills: float = 0.0  # spare area / active range; 0 for read points
@@ -53,7 +53,7 @@ class Settle:
 
     @property
     def min_window_s(self) -> float:
-        """Return the shortest settle time of the profile."""
+        """Return the shortest settle time that the profile allows."""
         return self.window_s
 
     def look(self, history: History, at_s: float) -> Look:
@@ -91,13 +91,13 @@ class Settle:
 
 
 def _moves(blocks: Floats) -> float:
-    """Return the change along a clear rise or fall; 0 without one."""
+    """Return the size of a clear rise or fall, as a share of the rate; 0 without one."""
     found = trend(blocks)
     return abs(found.change) if found.p <= MOVES_P else 0.0
 
 
 def is_elsewhere(blocks: Floats, level: float) -> bool:
-    """Check whether the mean of the blocks differs clearly, and by more than 2 %."""
+    """Tell whether the mean of the blocks differs clearly, and by more than 2 %, from `level`."""
     mean = float(blocks.mean())
     error = float(blocks.std(ddof=1)) / len(blocks) ** 0.5
     return bool(abs(mean - level) > max(MOVES * level, ERRORS * error))
@@ -106,8 +106,8 @@ def is_elsewhere(blocks: Floats, level: float) -> bool:
 def _step(history: History, from_s: float, to_s: float) -> Step | None:
     """Find the clearest step between minutes; None if it is small or may be due to chance.
 
-    The result is also None if the rate keeps returning to two levels, because those are judged over
-    the whole point.
+    The result is also None if the rate keeps returning to two levels, because levels are judged
+    over the whole point.
     """
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
@@ -119,7 +119,7 @@ def _step(history: History, from_s: float, to_s: float) -> Step | None:
 
 
 def _carried(history: History, from_s: float, to_s: float, level: float) -> float:
-    """Return when the rate steps to the known level; before, the old load still shows."""
+    """Return the size of a step to `level`, before which the previous load still shows; or 0."""
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:
@@ -129,9 +129,9 @@ def _carried(history: History, from_s: float, to_s: float, level: float) -> floa
 
 
 def settled_after_s(history: History, usual_s: float, flat_from_s: float) -> float:
-    """Find when a load stopped changing its rate: the last clear step between minutes.
+    """Find when a load stopped changing its rate: the time of the last clear step.
 
-    The result is 0 if the step was before `usual_s`, and never more than `flat_from_s`.
+    The result is 0 if this step was before `usual_s`, and is never more than `flat_from_s`.
     """
     at_s = usual_s
     while at_s < flat_from_s and (found := _step(history, at_s, history.end_s)) is not None:

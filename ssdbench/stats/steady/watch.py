@@ -1,7 +1,7 @@
-"""Apply a steady-state rule to samples during a run, and in the same way to a stored series.
+"""Apply a steady-state rule to samples during a run or, in the same way, to a stored series.
 
-The cost of a check does not depend on the number of samples: a day of one-second samples is judged
-in a fraction of a second of CPU time.
+The cost of one check does not depend on the number of samples: a day of one-second samples is
+judged in a fraction of a second of CPU time.
 """
 
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from ssdbench.stats.series import Floats, History, Series
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One limit of a rule: the measured value and the largest allowed value."""
+    """Hold one limit of a rule: the measured value and the largest allowed value."""
 
     name: str
     measured: float
@@ -23,11 +23,11 @@ class Criterion:
 
     @property
     def holds(self) -> bool:
-        """Tell whether the measured value is within the limit."""
+        """Tell whether the measured value is within this limit."""
         return self.measured <= self.allowed
 
     def words(self) -> str:
-        """Name the criterion as in the report, such as `variation of the blocks (CV)`."""
+        """Return the criterion in words as reports do, such as `variation of the blocks (CV)`."""
         words = criterion_words(self.name)
         return f"{words[:1].lower()}{words[1:]}"
 
@@ -39,7 +39,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """The result of one check by a rule. `early` is set if the rule cannot decide yet."""
+    """Hold the result of one check by a rule. `early` is set if the rule cannot decide yet."""
 
     early: str = ""  # the missing condition of the rule
     from_s: float = 0.0
@@ -52,14 +52,14 @@ class Look:
 
     @property
     def holds(self) -> bool:
-        """Tell whether all criteria hold in this check."""
+        """Tell whether all criteria held at this check."""
         return not self.early and all(criterion.holds for criterion in self.criteria)
 
 
 class WindowRule(Protocol):
-    """A rule that checks the newest window of a series every `step_s` seconds.
+    """Define a rule that checks the newest window of a series every `step_s` seconds.
 
-    The rule is satisfied after `hold` checks in a row in which all criteria hold.
+    The rule is satisfied when all criteria held at `hold` checks in a row.
     `ssdbench.stats.steady.rules` lists all rules.
     """
 
@@ -74,7 +74,7 @@ class WindowRule(Protocol):
 
     @property
     def min_window_s(self) -> float:
-        """Return the length in seconds of the shortest window of writes that the rule can judge."""
+        """Return the shortest window of writes, in seconds, that the rule can judge."""
         ...
 
     def look(self, history: History, at_s: float) -> Look:
@@ -95,7 +95,7 @@ class Watch:
 
     @classmethod
     def over(cls, rule: WindowRule, series: Series) -> "Watch":
-        """Return a watch that has seen all samples of a stored series."""
+        """Return a watch that has checked all samples of a stored series."""
         watch = cls(rule)
         watch._history = History.of(series)
         watch._advance()
@@ -109,7 +109,7 @@ class Watch:
 
     @property
     def steady(self) -> bool:
-        """Tell whether the rule is satisfied."""
+        """Tell whether the rule has been satisfied."""
         return self._streak >= self._rule.hold
 
     def _advance(self) -> None:
@@ -120,7 +120,7 @@ class Watch:
             self._streak = self._streak + 1 if self._look.holds else 0
 
     def verdict(self) -> SteadyVerdict:
-        """Return the verdict so far, with its evidence."""
+        """Return the verdict at the last check, with its evidence."""
         look = self._look
         slope_per_s, intercept = straight_line(look)
         return SteadyVerdict(

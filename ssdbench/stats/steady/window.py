@@ -1,12 +1,13 @@
-"""Decide how long the measured window of a repeat is, and follow a repeat to the end of its window.
+"""Decide how long the measured window of a repeat is, and follow a repeat until its end.
 
-The length follows from the rate during the warm-up. If the rate is periodic and that matters, a
-window holds at least five whole periods and begins at a random phase. If the rate varies without a
-period, windows are so long that their means agree, but not longer than ten minutes.
+The length of the window follows from the rate during the warm-up. If the rate is periodic and the
+period changes the means, a window holds at least five whole periods and begins at a random phase.
+If the rate varies without a period, windows are so long that their means agree, but not longer than
+ten minutes.
 
-`Section` follows one repeat second by second: settle, wait for the phase, measure, done. The stage
-that measures and the tests of the method on simulated drives both use it, so that the tests judge
-what users get.
+`Section` follows one repeat second by second: settle, wait for the random phase, measure, done. The
+stage that measures real drives and the tests on simulated drives both use `Section`, so the tests
+judge the same method that users get.
 """
 
 import math
@@ -26,7 +27,8 @@ from ssdbench.stats.steady.watch import Watch
 PERIODS = 5
 BATCHES = 10
 MOST_CORRELATED = 0.9
-# Relative standard error of a window's mean: ten such means vary by about 2 %, and may by 4 %.
+# Relative standard error of a window's mean: with it, ten such means vary by about 2 %, and may
+# vary by 4 %.
 SURE = 0.02
 LEAST_BEFORE_S = 90.0  # shortest steady part of a settle phase that counts as evidence
 VARIES = 0.02  # variation of the windows' means up to which windows need not be longer
@@ -40,7 +42,7 @@ _SHORTEST_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The length of one window, and the wait before it."""
+    """Hold the length of one window, and the wait before this window."""
 
     length_s: float
     wait_s: float = 0.0  # so that the window begins at a random phase
@@ -48,14 +50,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The window length that the rate under the warm-up requires."""
+    """Hold the window length that the rate under the warm-up requires."""
 
     length_s: float
     rhythm_s: float | None = None
     too_long_s: float | None = None  # a period that is too long to lengthen windows for
 
     def over(self, other: "Needed") -> "Needed":
-        """Return the longer of two requirements, in whole periods of the first one."""
+        """Return the longer of two required lengths, in whole periods of `self`."""
         if self.length_s >= other.length_s:
             return self
         if not self.rhythm_s:
@@ -64,7 +66,7 @@ class Needed:
         return replace(self, length_s=periods * self.rhythm_s)
 
     def draw(self, chance: Random) -> Window:
-        """Return one window that begins at a random phase of the period, or has a random length."""
+        """Return a window with a random phase of the period or, without one, a random length."""
         if self.rhythm_s:
             return Window(self.length_s, wait_s=chance.uniform(0.0, self.rhythm_s))
         longer_s = min(self.length_s, HORIZON_S) * chance.uniform(0.0, LONGER_BY)
@@ -76,9 +78,9 @@ def needed_window(
 ) -> Needed:
     """Return how long windows must be, judged by the steady seconds of the warm-up.
 
-    `two_levels` means that the rate moves between two levels; levels are judged separately and are
-    not a period. `short` means that there are few seconds, so windows may vary more than these
-    seconds show.
+    `two_levels` means that the rate moves between two levels; such levels are judged separately and
+    are not taken as a period. `short` means that there are few such seconds, so windows may vary
+    more than these seconds show.
     """
     if steady is None or not len(steady.t_s):
         return Needed(asked_s)
@@ -94,7 +96,7 @@ def needed_window(
 
 
 def _variation(history: History, end_s: float, length_s: float, *, short: bool) -> float:
-    """Return the coefficient of variation of means over `length_s`; if `short`, its upper limit."""
+    """Return how much means over `length_s` vary (CV); if `short`, an upper limit of this."""
     starts = np.arange(0.0, end_s - length_s + 1e-9, max(1.0, length_s / 10))
     if len(starts) < 2:
         return 0.0
@@ -105,7 +107,7 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 
 
 def _unsure(means: float) -> float:
-    """Return the upper 90 % limit of a standard deviation divided by its estimate.
+    """Return the upper 90 % limit of a standard deviation, divided by its estimate.
 
     The limit is from an approximation of the chi-square distribution (Wilson, Hilferty 1931).
     """
@@ -115,10 +117,10 @@ def _unsure(means: float) -> float:
 
 
 def rhythm(rate: Floats) -> float | None:
-    """Find the period of a rate that was sampled once a second; None if the rate has no period.
+    """Return the period of a rate with one sample per second; None if the rate has no period.
 
-    The period, in seconds, is the first clear peak of the autocorrelation. The period is searched
-    up to a third of the series, so that the series holds at least three periods.
+    The period, in seconds, is the first clear peak of the autocorrelation. Only periods up to a
+    third of the series are tried, so that the series holds at least three periods.
     """
     n = len(rate)
     if n < 4 * _SHORTEST_S or not np.ptp(rate):
@@ -140,7 +142,7 @@ def rhythm(rate: Floats) -> float | None:
 
 
 def _autocorrelation(x: Floats) -> Floats:
-    """Return the autocorrelation at every lag, each from the parts that overlap."""
+    """Return the autocorrelation at every lag, each computed from the overlapping parts."""
     n = len(x)
     x = x - x.mean()
     spectrum = np.fft.rfft(x, 2 * n)
@@ -154,7 +156,7 @@ BUFFERS_BEFORE = 2.0  # times the write buffer: bytes written between an idle dr
 
 
 class Phase(StrEnum):
-    """The phase that the next second of a repeat belongs to."""
+    """Name the phase that the next second of a repeat belongs to."""
 
     SETTLE = "settle"
     MEASURE = "measure"
@@ -191,8 +193,8 @@ class Section:
     ) -> Phase:
         """Add one second and return the phase of the next second.
 
-        `written` is the number of bytes since the start. `spent` ends settling, because its time is
-        used up.
+        `written` is the number of bytes written since the start. `spent` ends settling, because the
+        time for settling is used up.
         """
         if self.phase is Phase.SETTLE:
             self._settling(t_s, rate, fills, written, spent=spent)
@@ -208,7 +210,7 @@ class Section:
         return self.phase is Phase.DONE or length_s >= self.from_s + self.window.length_s - 1.5
 
     def state(self) -> str:
-        """Describe the progress of settling in words."""
+        """Describe the progress of the settle phase in words."""
         return self._watch.state()
 
     def _settling(
@@ -232,13 +234,13 @@ class Section:
             self.phase = Phase.MEASURE
 
     def _counts_from_s(self, settled_s: float, settle: SteadyVerdict) -> float:
-        """Return from when on the settle phase is evidence; `settled_s` if none of it is.
+        """Return the time from which the settle phase is evidence; `settled_s` if none of it is.
 
-        A load may settle late because it had to come back to a known level. If the rate began
-        at another level, it still showed the load before; noise hides the end of this, so nothing
-        counts. If the rate began at the known level and left it later, the drive itself slowed
-        down: a stall counts.
-        After half an hour the rate itself must be flat, and the steady part counts.
+        A load may settle late because its rate had to come back to a known level. If the rate began
+        at another level, it still showed the load before; noise hides when this ended, so no second
+        of the settle phase is evidence. If the rate began at the known level and left it later, the
+        drive itself slowed down, and such a stall is evidence. If settling took half an hour or
+        more, the rate itself had to be flat, and the steady part is evidence.
         """
         spare_s = self._spare_s or 0.0
         soonest_s = max(spare_s, self.rule.from_s + self.rule.window_s)
@@ -269,8 +271,9 @@ class Section:
 def standard_error(rates: Sequence[float]) -> float:
     """Return the relative standard error of a mean of correlated seconds.
 
-    The error is computed from ten batch means, with their lag-1 correlation (an AR(1) process:
-    Fishman 1978). The result is a quarter too small if neighbours correlate over a whole batch.
+    The error is computed from the means of ten batches of seconds, with their lag-1 correlation (an
+    AR(1) process: Fishman 1978). The result is a quarter too small if values correlate over the
+    length of a whole batch.
     """
     batches = np.array([part.mean() for part in np.array_split(np.array(rates), BATCHES)])
     mean, spread = float(batches.mean()), float(batches.std(ddof=1))
@@ -283,5 +286,5 @@ def standard_error(rates: Sequence[float]) -> float:
 
 
 def longest_window_s(length_s: float) -> float:
-    """Return how long a window may become to write enough for the drive's write buffer."""
+    """Return how long a window may become, in seconds, to write enough for the write buffer."""
     return max(HORIZON_S, LONGEST * length_s)
