@@ -44,7 +44,7 @@ class ServiceBackend:
 
 
 class ModuleBackend:
-    """Load and unload a kernel module, named by its name or .ko file: "there" means loaded."""
+    """Load and unload a kernel module, named by its name or .ko file; "there" means loaded."""
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs
@@ -87,7 +87,8 @@ class SettingBackend(Protocol):
     `drive` is the identity of the drive that has the setting; it is empty for a setting of the
     host. `read` and `write` raise HostLacks if the setting does not exist; `write` also raises
     HostLacks if the value is refused, or if a read afterwards returns another value. An attribute
-    whose name ends in `/` is a directory: `read` returns the names of its writable attributes.
+    whose name ends in `/` is a directory, for which `read` returns the names of its writable
+    attributes.
     """
 
     def read(self, attribute: str, drive: str) -> str: ...

@@ -127,5 +127,5 @@ def _patiently(argv: Sequence[str], *, patience_s: float = _PATIENCE_S) -> str:
 
 
 def partition_name(name: str, number: str) -> str:
-    """Return the kernel's name of a partition: `sda1`, but `loop0p1` if a digit ends the drive."""
+    """Return a kernel name such as `sda1`, or `loop0p1` for a drive that ends in a digit."""
     return f"{name}{'p' if name[-1:].isdigit() else ''}{number}"

@@ -142,7 +142,7 @@ class IrqPlan:
 def irq_plan(wish: IrqAffinity, submitters: Sequence[int], host: Topology) -> IrqPlan:
     """Plan which CPUs handle the drive's interrupts, relative to the CPUs that submit I/O.
 
-    Figure 3 of Seppanen et al. (2010) compares reads that complete on the submitting CPU, on a CPU
+    Figure 3 of Seppanen et al. 2010 compares reads that complete on the submitting CPU, on a CPU
     that shares a cache with it, and on a remote CPU.
 
     Raises HostLacks if this host has no CPU at the wished distance from the submitters.
@@ -401,7 +401,7 @@ def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
 
 
 def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
-    """Yield each setting of the preset `isolate`: name, value, whether and why not possible."""
+    """Yield the settings of `isolate`: name, value, whether it is possible here, and why not."""
     fixed = "performance" in host.governors
     yield "governor", "performance", fixed, "this host does not offer the governor performance"
     yield "turbo", Switch.OFF, bool(host.turbo), "turbo cannot be switched here"
