@@ -70,7 +70,7 @@ def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
-    """Return all stages of a run, in order. Raises UsageError if one does not fit the target."""
+    """Return a run's stages, in order. Raises UsageError if a stage does not fit the target."""
     planning = Planning.of(profile, target)
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
@@ -126,7 +126,7 @@ def _measuring(before: int, wanted: spec.MeasuredStage, planning: Planning) -> l
 
 
 def _jobs(before: int, wanted: spec.FioJobs | spec.Mix, planning: Planning) -> list[AnyStage]:
-    """Make the stages of a job file or mix; each phase that trims gets a refilled drive, last."""
+    """Make the stages of a job file or mix; phases that trim come last, on a refilled drive."""
     found = phases(wanted, planning)
     planned: list[AnyStage] = []
     for numbers in phase_groups(found):

@@ -158,10 +158,7 @@ class _Cost:
     likely_bytes: tuple[int, int]
 
     def share_of(self, endurance_tb: float) -> str:
-        """Format written bytes and their share of the endurance.
-
-        Example: `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`.
-        """
+        """Format bytes and their share, such as `writes 28 TB to 31 TB, 0.4 % of 7,008 TBW`."""
         least, most = (format_capacity(size) for size in self.likely_bytes)
         share = format_figure(100 * self.likely_bytes[1] / TB / endurance_tb, 2)
         sizes = most if least == most else f"{least} to {most}"

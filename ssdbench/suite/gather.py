@@ -133,7 +133,7 @@ def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
 
 
 def _proven(run: StoredRun, records: Sequence[Record]) -> bool:
-    """Return whether a hash in the journal proves the result. Raises UsageError if it is wrong."""
+    """Return whether a journal hash proves the result. Raises UsageError for a wrong hash."""
     begun, stored = records[0].data, run.directory / RESULT
     if begun.get("target") != run.result.target.id or begun.get("run_id") != run.result.run_id:
         raise _damaged(stored, "it belongs to another run than the journal beside it")

@@ -351,7 +351,7 @@ def counted_unit(planning: Planning) -> int:
 def steady_workload(planning: Planning) -> Workload:
     """Return the workload of the warm-up, which the profile may name.
 
-    If the profile does not name it and only the user's jobs write, it is the first such job.
+    If the profile names no warm-up and only the user's jobs write, the first writing job is used.
     """
     if not names_warm_up(planning.profile) and _heaviest(planning) is None:
         job = jobfiles.warm_up(planning)

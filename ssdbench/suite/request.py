@@ -37,8 +37,9 @@ class Planning:
     def unit(self) -> tuple[int, str]:
         """Return the mapping unit in bytes and where the size comes from; 0 and "" if not known.
 
-        The warm-up proves this unit by rates. For a drive that recommends a unit, this is the
-        kernel's `minimum_io_size` (Documentation/ABI/stable/sysfs-block of Linux).
+        The warm-up then proves by rates whether this unit is right. For a drive that recommends a
+        unit, this is the kernel's `minimum_io_size` (Documentation/ABI/stable/sysfs-block of
+        Linux).
         """
         named = (
             (self.profile.unit_bytes or 0, "named by the profile"),
