@@ -191,7 +191,7 @@ def _rarest_first(load: spec.Load) -> tuple[float, float]:
 
 
 def _offered(target: Target, stages: list[spec.MeasuredStage]) -> list[spec.Offered]:
-    """List the stages that measure the workload of a target: the `load` stages, or else `rate`."""
+    """List the stages that measure a target's workload: `load` stages, or else `rate` stages."""
     of = target.of
     found = [
         stage

@@ -81,7 +81,7 @@ class Comparison(Model):
 
 
 class FileSystemComparison(Model):
-    """Store one file system with different numbers of threads, both fresh and aged."""
+    """Store the medians of one file system, fresh and aged, for different numbers of threads."""
 
     kind: Literal[StageKind.FILESYSTEM] = StageKind.FILESYSTEM
     medians: tuple[ThreadsMedian, ...] = ()

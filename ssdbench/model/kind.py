@@ -1,6 +1,6 @@
 """Define the kinds of stage, and the preparation that each kind needs.
 
-Other modules do not compare kinds by name.
+Other modules do not compare kinds of stage by name.
 
 A new kind of stage needs a member here with its row in `KINDS`, a result in `ssdbench.model.found`,
 a stage, and a page in `ssdbench.report.view`. The type checker reports the missing parts.
@@ -51,7 +51,7 @@ PointsKind = Literal[
 class About(StrEnum):
     """Name the subject of a kind of stage, such as the drive or the host.
 
-    The subject decides what a report says about the whole run.
+    The subject of a kind decides what a report says about the whole run.
     """
 
     PREPARATION = "preparation"  # its findings also apply to later measurements

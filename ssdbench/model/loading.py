@@ -64,7 +64,7 @@ def load_profile(text: str, file: str) -> Profile:
 
 
 def load(text: str, file: str, kind: type[M], *, hint: str = "") -> M:
-    """Read a YAML file as a model of type `kind`. Raises ProfileError like `load_profile`."""
+    """Read a YAML file as a model of type `kind`. Raises ProfileError with all mistakes."""
     document = read(text, file)
     found = None
     if not document.diagnostics or document.data is not None:
@@ -234,7 +234,7 @@ _APART = {"title", "target", "seed", "plan", "rated", "accept"}
 
 
 def profile_hash(result: RunResult) -> str:
-    """Hash a run's profile, as far as it decides measuring. Runs with equal hashes may be merged.
+    """Hash the measuring part of a run's profile. Runs with equal hashes may be merged.
 
     Comments, formatting, title, target, seed, plan, rated and `accept` do not change the hash.
     Default values and a budget of time or wear change the hash. If this version cannot read the

@@ -44,7 +44,7 @@ class RateStep(OfferedRate, _Step):
 
 
 class RateFound(Model):
-    """Store the lowest result of all searches for a rate that keeps a latency limit, with steps."""
+    """Store the lowest of the rates that the searches found within a limit, with every step."""
 
     kind: Literal[StageKind.RATE] = StageKind.RATE
     workload: str = ""  # for people

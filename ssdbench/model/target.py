@@ -44,7 +44,7 @@ class LbaFormat(ProfileModel):
 
 
 def asked_format(sizes: str, protection: int = 0) -> LbaFormat:
-    """Parse an LBA format: `4096`, `4KiB` or `512+8`. Raises UsageError for other text."""
+    """Parse an LBA format such as `4096`, `4KiB` or `512+8`. Raises UsageError for other text."""
     data, _, metadata = sizes.partition("+")
     try:
         return LbaFormat(
@@ -138,7 +138,7 @@ class TargetInfo(Model):
 
     @property
     def here(self) -> str:
-        """Return the name in records of settings: identity, and path if there are several."""
+        """Return the target's name in settings records: identity, and path if there are several."""
         return f"{self.id}{VIA}{self.via}" if self.via else self.id
 
     @property

@@ -206,7 +206,7 @@ def _refuse_yaml_1_1(document: Document, text: str) -> None:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """Return a path in the usual notation: `measure[0].sweep.block`."""
+    """Return a path in the usual notation, such as `measure[0].sweep.block`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part

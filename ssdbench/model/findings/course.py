@@ -80,7 +80,7 @@ class Resumed(FindingKind):
 
 
 class MeasuredAgain(FindingKind):
-    """Finished repeats (or other units) no longer count, as the drive has lost that state."""
+    """Finished repeats (or other units) no longer count: the drive is in another state now."""
 
     code = Code.RESUMED
     severities = (Severity.NOTES,)

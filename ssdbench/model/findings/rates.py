@@ -47,7 +47,7 @@ class LoweredRate(FindingKind):
 
 
 class SentLate(FindingKind):
-    """A latency from when requests were due is much longer than the latency from when sent."""
+    """Latency counted from when requests were due is much longer than from when they were sent."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)
@@ -86,7 +86,7 @@ class Undelivered(FindingKind):
 
 
 class NoPlannedLoad(FindingKind):
-    """The load of one drive of the plan is not known, so no latency was measured at it."""
+    """The load of one drive of the plan is not known, so no latency was measured at this load."""
 
     code = Code.PLAN
     remedy = "See the findings of the points and searches that the plan uses."
@@ -233,7 +233,7 @@ class StallsTooFew(FindingKind):
 
 
 class AboveCompletions(FindingKind):
-    """A rate seemed to hold, but the drive completes fewer even if requests are always waiting."""
+    """A rate seemed to hold, but the drive completes fewer IOPS even if requests always wait."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)

@@ -53,7 +53,7 @@ class Purge(StrEnum):
 
 
 class RuleName(StrEnum):
-    """Steady-state rules. `ssdbench.stats` knows which of the ways may validate a result."""
+    """Steady-state rules. `ssdbench.stats` knows which of the rules may validate a result."""
 
     PSS = "pss"
     PSS_PARANOID = "pss-paranoid"

@@ -311,7 +311,7 @@ def targets_for(plan: CapacityPlan) -> tuple[Target, ...]:
 
 
 def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str, ...]:
-    """Return sentences on what the stages lack to answer a plan's question; empty if nothing.
+    """Return sentences on what stages lack to answer a plan's question; () if they lack nothing.
 
     `stages` must include the load stages that follow from `accept` targets.
     """
