@@ -115,7 +115,7 @@ class Request:
     completed_ns: int | None = None
 
     def layers(self) -> dict[str, int]:
-        """Return the nanoseconds in each layer; their sum is `whole_ns`, the whole time."""
+        """Return the nanoseconds in each layer, and `whole_ns` from queued to completed."""
         if self.issued_ns is None or self.completed_ns is None:
             return {}
         found = {}

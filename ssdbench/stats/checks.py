@@ -80,7 +80,7 @@ def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
 
 
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
-    """Return how often a point's windows filled the write buffer; None if 20 times or more.
+    """Return how many times a point's windows filled the write buffer; None if 20 or more.
 
     Before each window, a settle phase under the same load filled the buffer twice. So the fill
     level of the buffer changes by at most one buffer during a window, which is a twentieth of the

@@ -187,7 +187,7 @@ def _null_counts(n: int, m: int) -> npt.NDArray[np.float64]:
 
 
 def _mann_whitney_p(a: Floats, b: Floats) -> float:
-    """Return the two-sided p-value: exact for few values without ties, else the normal one."""
+    """Return the two-sided p-value: exact for few values without ties, else approximated."""
     pooled = np.concatenate([a, b])
     distinct = len(np.unique(pooled))
     if distinct == 1:
@@ -489,7 +489,7 @@ def _p99_pairs(
 
 
 def points_of(result: RunResult) -> dict[Key, PointResult]:
-    """Return the first measurement of each point of a run, by a key that runs share."""
+    """Return the first measurement of each point of a run, by a key for comparing runs."""
     points: dict[Key, PointResult] = {}
     for stage in result.stages:
         for point in stage.points:

@@ -1,10 +1,10 @@
 """Count latencies in fio's bins, add up histograms, and compute percentiles.
 
-The bins are fio's (`stat.h`: FIO_IO_U_PLAT_BITS 6, 29 groups of 64): exact below 128 ns, then 64
-bins per power of two. A percentile is given as the *upper* edge of its bin, so the error of the
-binning (at most 1/64) makes the percentile larger, which is pessimistic. The last bin has no upper
-edge: this bin holds all I/Os above 17 s. The longest latency is used as the end of the last bin, if
-fio reports it beside its bins.
+The bins are fio's bins (FIO_IO_U_PLAT_BITS 6 in `stat.h`, 29 groups of 64): exact below 128 ns,
+then 64 bins per power of two. A percentile is given as the *upper* edge of its bin, so the error of
+the binning (at most 1/64) makes the percentile larger, which is pessimistic. The last bin has no
+upper edge: this bin holds all I/Os above 17 s. The longest latency is used as the end of the last
+bin, if fio reports it beside its bins.
 """
 
 import math

@@ -284,9 +284,9 @@ class OfferedWindow:
 def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
     """Judge the requests that were due in a window.
 
-    If one direction is limited, only this direction must keep the limit. Else reads and writes must
-    both keep the limit, and the slower direction is reported. A request that was not done at the
-    end of the window has waited until the end.
+    If one direction is limited, only this direction must keep the limit. If no direction is
+    limited, reads and writes must both keep the limit, and the slower direction is reported. A
+    request that was not done at the end of the window has waited until the end.
     """
     begins, ends = offer.from_s * NS_PER_S, offer.to_s * NS_PER_S
     window = requests.due_between(begins, ends)

@@ -1,4 +1,4 @@
-"""Estimate percentiles of merged histograms, with intervals that allow for clusters.
+"""Estimate percentiles of merged histograms; their intervals allow for clusters of slow I/Os.
 
 The counts of all repeats are added before a percentile is taken, because an average of percentiles
 is not a percentile. Intervals by rank assume independent I/Os, but slow I/Os come in clusters, for

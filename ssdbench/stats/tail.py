@@ -22,7 +22,7 @@ _MIDDLES_NS = (LOWER_EDGES_NS[:-1] + LOWER_EDGES_NS[1:]) / 2
 def slow_requests(
     host: Histogram, drive: Sequence[int], begins_ms: Sequence[int]
 ) -> SlowDuring | None:
-    """Assign the slow requests in each bucket to the drive or the host; None without any.
+    """Assign the slow requests in each bucket to drive or host; None without slow requests.
 
     `host` holds all latencies of one run of fio, `drive` the drive's counts for the same time. In
     each bucket, as many requests are assigned to the drive as the drive counted. The drive may have

@@ -136,7 +136,7 @@ def _steps(stretch: Stretch) -> Floats:
 
 
 def _enough(parts: Sequence[object], horizon_s: float) -> bool:
-    """Tell whether these pieces can show a level: two or more, or one as long as the horizon."""
+    """Tell whether these pieces can show a level: two pieces, or one as long as the horizon."""
     return len(parts) > 1 or getattr(parts[0], "seconds", 0.0) >= horizon_s - 1e-6
 
 

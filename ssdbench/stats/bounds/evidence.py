@@ -1,8 +1,9 @@
-"""Hold the evidence of a workload's sustained rate: seconds of its unbroken parts, in pieces.
+"""Hold the evidence of a workload's sustained rate: unbroken seconds, cut into pieces.
 
-A stretch is one start of the load generator without its transition: the steady part of the warm-up,
-a repeat after it has written the spare area once, or the measurement of the warm-up's workload at
-the end. Every second of a stretch is evidence, not only the seconds of the declared window.
+A stretch is the time of one start of the load generator, less the time in which the drive adapts:
+the steady part of the warm-up, a repeat after it has written the spare area once, or the
+measurement of the warm-up's workload at the end. Every second of a stretch is evidence, not only
+the seconds of the declared window.
 
 The bound is a limit of means over a time that is called the horizon: 10 minutes, or whole periods
 if the rate is periodic. A mean over ten minutes hides a slowdown that is shorter; a slowdown that

@@ -108,7 +108,7 @@ def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -
 
 
 def common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:
-    """Return the drift over the whole time: the slope that one line per level has in common."""
+    """Return the drift over the whole time: the common slope of two lines, one for each level."""
     t = np.linspace(-0.5, 0.5, len(steps))
     inside_t, inside_y = t.copy(), steps / steps.mean()
     for group in (low, ~low):

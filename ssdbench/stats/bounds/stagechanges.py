@@ -1,12 +1,12 @@
 """Compare the points of one stage, which were measured in the same hours.
 
 Three questions need several points for an answer. First: did the drive change while another point
-was measured? If so, this point may have been measured at a lucky time, so this point is not valid
-either. This point stays valid if the other point varies only by chance. This point also stays valid
-if none of its repeats was slow, and if at least twice the other point was slow both just before and
-just after a repeat of this point. Second: does the rate rise and fall in a wave over hours? All
-points would then show the same wave, each around its own mean. Third: which period has the slowest
-wave that this run could detect?
+was measured? If the drive changed, this point may have been measured at a lucky time, so it is not
+valid either. This point stays valid if the other point varies only by chance. This point also stays
+valid if none of its repeats was slow, and if at least twice the other point was slow both just
+before and just after a repeat of this point. Second: does the rate rise and fall in a wave over
+hours? If it does, all points show the same wave, each around its own mean rate. Third: which period
+has the slowest wave that this run could detect?
 """
 
 import math
@@ -176,7 +176,7 @@ def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
 
 
 def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
-    """Search the rates of all groups for one common wave, each around its mean; None if none shows.
+    """Search the rates of all groups for one common wave, each around its mean; None without it.
 
     A sine of each period is fitted by least squares to the logarithms of the rates of the pieces
     (Lomb 1976, Scargle 1982), with one mean level for each group; the p-value of the F-test is

@@ -271,7 +271,7 @@ class WarmUpEvidence:
 def evidence_of(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], around: WarmUpEvidence
 ) -> Evidence:
-    """Collect the measured seconds of a point's workload and, if it differs, of the warm-up's."""
+    """Collect the seconds of a point's workload and, if it differs, of the warm-up's workload."""
     own = [_stretch(repeat, m, around) for repeat, m in zip(repeats, measured, strict=True)]
     if point.workload != around.workload or around.refilled:
         return Evidence(tuple(own), around.stretches, around.rhythm_s)

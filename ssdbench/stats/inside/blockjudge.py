@@ -174,7 +174,7 @@ def _one_of(
 ) -> tuple[Kin, Sequence[_Entered]]:
     """Compare the slowest of every `k` boundaries with the other boundaries.
 
-    If only the slowest ones are slow, the returned series have the place of these boundaries.
+    If only the slowest of every `k` are slow, the returned series have the place of these.
     """
     at: list[Floats] = []
     other: list[Floats] = []

@@ -7,8 +7,8 @@ place for all strides; the form `delayed` allows a different place for each stri
 come late behind a full buffer.
 
 Limits: the search finds blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only
-sizes of m x 2^k x 4 KiB with odd m below 32. Source: Dunn 2009, chapter III; the joint test of
-several strides is our own. docs/methods-blocksize.md explains the method.
+sizes of m x 2^k x 4 KiB with odd m below 32. The source is Dunn 2009, chapter III; the joint test
+of several strides is our own. docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Sequence

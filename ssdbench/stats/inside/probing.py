@@ -3,13 +3,13 @@
 A result of None means that the measurements do not allow an answer ("cannot tell").
 
 `spare` estimates the spare area as a range that is true for every method of garbage collection,
-from two methods that must not contradict each other. Room: a drive that was trimmed and filled
-sequentially takes random writes at full speed until its free blocks are used up. Gain: in steady
-state a random write takes the time a + b A, where A is the write amplification. Measuring with
-three amounts of free room gives A: for FIFO collection of a span f beside trimmed room p, exp(-(1 -
-p)(1 + s) / f) = p with A = 1 / (1 - p) (Xiang and Kurkoski 2012; Desnoyers 2014 for greedy
-collection). The estimated ranges were widened until they were true for 900 hidden drives.
-docs/methods-blocksize.md explains the method.
+from two methods that must not contradict each other. The first method, room: a drive that was
+trimmed and filled sequentially takes random writes at full speed until its free blocks are used up.
+The second method, gain: in steady state a random write takes the time a + b A, where A is the write
+amplification. Measuring with three amounts of free room gives A: for FIFO collection of a span f
+beside trimmed room p, exp(-(1 - p)(1 + s) / f) = p with A = 1 / (1 - p) (Xiang and Kurkoski 2012;
+Desnoyers 2014 for greedy collection). The estimated ranges were widened until they were true for
+900 hidden drives. docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -134,7 +134,7 @@ def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
 
 
 def stripe(iops: Mapping[int, float]) -> int | None:
-    """Return the smallest stride at which all parallel reads go to one die; None without such one.
+    """Return the smallest stride with which all parallel reads go to one die, or None.
 
     At a stride that is a part of the stripe, reads go to a few dies, so they are faster. At a
     multiple of the stripe, reads also go to one die.
@@ -160,7 +160,7 @@ def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
 
 
 def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
-    """Return the bytes written until the rate falls for good, and the rates before and after."""
+    """Return the bytes written until the rate falls for good, and both rates; else None."""
     rate = np.asarray(per_second, dtype=np.float64)
     for index in range(2, len(rate) - 2):
         # The rate may fall in the second of these two seconds.

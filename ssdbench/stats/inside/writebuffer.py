@@ -206,7 +206,7 @@ def lags(best: Evidence) -> list[int]:
 
 
 def off(best: Evidence) -> int:
-    """Return the lag; if the next period is nearer, minus the distance to that period."""
+    """Return the lag; a lag close to a whole period becomes the negative distance to it."""
     late, again = lag(best), best.period_bytes // UNIT_BYTES
     return late if 2 * late <= again else late - again
 

@@ -1,10 +1,10 @@
 """Find latency peaks after a fixed number of writes, from a buffer or an open superblock.
 
-Peaks at block boundaries are removed before the search. The latencies of all writes, in the order
-of writing, are summed by their number modulo each period. The phase is chosen by every second
-stride and judged by the other strides; peaks at block boundaries are periodic at one stride only,
-so they do not count. Limits: the search finds periods from 16 to 6143 writes (24 MiB of 4 KiB
-writes). docs/methods-blocksize.md explains the method.
+Peaks at block boundaries are removed before the search. The latencies of all writes are summed by
+the number of the write modulo each period. The phase is chosen by every second stride and judged by
+the other strides; peaks at block boundaries are periodic at one stride only, so they do not count.
+Limits: the search finds periods from 16 to 6143 writes (24 MiB of 4 KiB writes).
+docs/methods-blocksize.md explains the method.
 """
 
 from collections.abc import Iterator, Sequence
@@ -175,7 +175,7 @@ def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
 
 
 def _candidates(train: _Train) -> tuple[list[int], list[int]]:
-    """Return the periods that score best by agreement of both halves, and by all strides."""
+    """Return two lists of periods with the best scores: by halves of the strides, and by all."""
     split, told = _halves(train)
     length = split.shape[1]
     periods = range(LEAST_WRITES, min(length // LEAST_CYCLES + 1, MOST_WRITES))

@@ -26,7 +26,7 @@ LIMITS = {
 
 
 def share_right(told: tuple[int, int]) -> float:
-    """Return how often such answers are right, from counts of answers and of right answers.
+    """Return how often answers of one kind are right, from counts of answers and right ones.
 
     The method is Laplace's rule of succession, which never gives 100 %.
     """

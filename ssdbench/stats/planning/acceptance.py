@@ -387,7 +387,7 @@ def _limits(target: Target) -> Iterator[_Limit]:
 
 
 def _metric(name: str) -> str:
-    """Return the metric of a percentile's name: `lat_read_p99_ns` for `read p99`."""
+    """Return the metric of a percentile, such as `lat_read_p99_ns` for `read p99`."""
     return f"lat_{name.replace(' ', '_')}_ns"
 
 

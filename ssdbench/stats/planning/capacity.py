@@ -128,13 +128,13 @@ def plan(
 ) -> Plan:
     """Plan drives that carry the load without the reserve, and that last for their warranty.
 
-    N = ceil(D p (1 + g) / (X U)) + f: D is the demand, p the peak, g the growth, U the utilisation,
-    f the reserve, and X the bound, or the rate that keeps the limit of latency (`slo_iops`) if it
-    is lower. N is at least `least_drives`; a measurement showed that the load of each of so many
-    drives keeps the limit of latency. N is raised until N - f drives carry load and rebuild below
-    85 % of their bounds and hold the data, and until each drive, with its share of the writes,
-    lives as long as its warranty and is not written more than its rating allows. Raises ValueError
-    if the bound, demand or utilisation is not positive and finite.
+    The number of drives is N = ceil(D p (1 + g) / (X U)) + f, where D is the demand, p the peak, g
+    the growth, U the utilisation, f the reserve, and X the bound, or the rate that keeps the limit
+    of latency (`slo_iops`) if it is lower. N is at least `least_drives`, the number of drives at
+    whose load a measurement kept the limit of latency. N is raised until N - f drives carry load
+    and rebuild below 85 % of their bounds and hold the data, and until each drive, with its share
+    of the writes, lives as long as its warranty and is not written more than its rating allows.
+    Raises ValueError if the bound, demand or utilisation is not positive and finite.
     """
     rates = {Limit.RATE: bound_iops, Limit.LATENCY: slo_iops}
     bound_iops = bound_iops if slo_iops is None else min(bound_iops, slo_iops)

@@ -1,11 +1,11 @@
 """Make a capacity plan from a finished run: its bound, whether the bound is safe, the plan.
 
 The plan uses points with the block size and read share that the demand names, or else the worst
-measured ones. Their queue depth is the largest measured depth that is not above the demand's
-outstanding requests. If the demand gives a limit of p99 instead, their queue depth is the largest
-that keeps this limit. If the demand gives neither, the lowest bound of all depths is used. If a
-rate sweep with the same limit of latency found a lower rate that kept the limit, the plan uses that
-rate.
+measured ones. The queue depth of these points is the largest measured depth that is not above the
+demand's outstanding requests. If the demand gives a limit of p99 instead, the queue depth is the
+largest that keeps this limit. If the demand gives neither outstanding requests nor a limit of p99,
+the lowest bound of all depths is used. If a rate sweep with the same limit of latency found a lower
+rate that kept the limit, the plan uses that rate.
 """
 
 import math
@@ -139,7 +139,7 @@ class CapacityAnswer:
 
     @property
     def verdict(self) -> str:
-        """Return the verdict on the answer: VALIDATED, NOT VALIDATED or INCOMPLETE."""
+        """Return whether the answer is VALIDATED, NOT VALIDATED or INCOMPLETE."""
         if self.reasons:
             return "NOT VALIDATED"
         return "VALIDATED" if self.complete else "INCOMPLETE"
@@ -324,7 +324,7 @@ def kept_limits(offered: PlannedRound, limits: dict[str, float]) -> bool | None:
 
 
 def with_verdict(answer: CapacityAnswer) -> CapacityAnswer:
-    """Return the answer with a copy of its verdict in its plan, which must never be without one."""
+    """Return the answer with its verdict also in its plan, which must never lack a verdict."""
     if answer.plan is None:
         return answer
     return replace(answer, plan=replace(answer.plan, verdict=answer.verdict))
@@ -759,7 +759,7 @@ class Change:
 
 
 def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
-    """Change the inputs of a plan one by one. Raises ValueError without a demand."""
+    """Return the plan after each change of one input. Raises ValueError without a demand."""
     before = set(capacity_answer(result, wanted).reasons)
     found = []
     for what, update in _variants(wanted):

@@ -6,11 +6,11 @@
     slope   the fitted line rises or falls by at most 5 % (half of the SNIA PTS limit)
     newest  the newest minute is at most 2 % below all others: a drop may begin there
 
-These five limits must hold at five checks in a row. A rate that keeps moving between two levels
-exceeds these limits; such a rate is steady if it was on both levels often enough and neither level
-drifts. The result for such a rate is the lower of the two levels. The bound is not above the worst
-minute of the last three quarters of the run. docs/steady-state.md says what the rules cannot see,
-and how often they are wrong.
+These five limits (halves, cv, pairs, slope, newest) must hold at five checks in a row. A rate that
+keeps moving between two levels exceeds these limits; such a rate is steady if it was on both levels
+often enough and neither level drifts. The result for such a rate is the lower of the two levels.
+The bound is not above the worst minute of the last three quarters of the run. docs/steady-state.md
+says what the rules cannot see, and how often they are wrong.
 """
 
 from dataclasses import dataclass

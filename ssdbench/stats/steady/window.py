@@ -66,7 +66,7 @@ class Needed:
         return replace(self, length_s=periods * self.rhythm_s)
 
     def draw(self, chance: Random) -> Window:
-        """Return a window with a random phase of the period or, without one, a random length."""
+        """Return a window with a random phase of the period; without one, with a random length."""
         if self.rhythm_s:
             return Window(self.length_s, wait_s=chance.uniform(0.0, self.rhythm_s))
         longer_s = min(self.length_s, HORIZON_S) * chance.uniform(0.0, LONGER_BY)
@@ -237,10 +237,10 @@ class Section:
         """Return the time from which the settle phase is evidence; `settled_s` if none of it is.
 
         A load may settle late because its rate had to come back to a known level. If the rate began
-        at another level, it still showed the load before; noise hides when this ended, so no second
-        of the settle phase is evidence. If the rate began at the known level and left it later, the
-        drive itself slowed down, and such a stall is evidence. If settling took half an hour or
-        more, the rate itself had to be flat, and the steady part is evidence.
+        at another level, the rate still showed the previous load; noise hides when this effect
+        ended, so no second of the settle phase is evidence. If the rate began at the known level
+        and left it later, the drive itself slowed down, and such a stall is evidence. If settling
+        took half an hour or more, the rate itself had to be flat, and the steady part is evidence.
         """
         spare_s = self._spare_s or 0.0
         soonest_s = max(spare_s, self.rule.from_s + self.rule.window_s)
@@ -272,7 +272,7 @@ def standard_error(rates: Sequence[float]) -> float:
     """Return the relative standard error of a mean of correlated seconds.
 
     The error is computed from the means of ten batches of seconds, with their lag-1 correlation (an
-    AR(1) process: Fishman 1978). The result is a quarter too small if values correlate over the
+    AR(1) process, Fishman 1978). The result is a quarter too small if values correlate over the
     length of a whole batch.
     """
     batches = np.array([part.mean() for part in np.array_split(np.array(rates), BATCHES)])
