@@ -1,1 +1,1 @@
-"""Apply workloads: fio, the in-kernel generator, and traces."""
+"""Send the I/O of workloads: by fio, by the in-kernel generator ssdb_slam, or from traces."""

@@ -1,6 +1,6 @@
-"""Define the interface between stages and generators: fio, the in-kernel one, a fake.
+"""Define the interface between stages and generators (fio, the in-kernel generator, a fake).
 
-A running workload is an iterator of one-second samples that the judge may stop:
+A running workload is an iterator of one-second samples, which a judge can stop:
 
     with generator.start(jobs, artifacts=directory) as running:
         for second in running:
@@ -27,19 +27,20 @@ from ssdbench.stats.openloop import Requests
 
 @dataclass(frozen=True, slots=True)
 class VerifyHeader:
-    """The header that each block of a fill carries: place, checksum, and random data behind it.
+    """Describe the header in each block of a fill: the block's place and a checksum.
 
-    Its offset in the block follows from the seed, so that the data of another fill are not taken
-    for the data of this fill. `block_bytes` are the blocks that the fill wrote.
+    The header's offset in the block depends on the seed, so that a block of another fill is not
+    taken for a block of this fill. `block_bytes` is the size of the blocks that the fill wrote.
     """
 
     seed: int
     block_bytes: int
 
     def offset_bytes(self, block_bytes: int) -> int:
-        """Return the offset of the header in a block of this size; fio's header needs 64 bytes.
+        """Return the header's offset in a block of `block_bytes`; fio's header has 64 bytes.
 
-        The header lies in one sector of 512 bytes, so that the block is known as fio's data.
+        The whole header is in one sector of 512 bytes. By this, `written_by_fio` recognizes the
+        block.
         """
         places = max(1, (block_bytes - 3 * 64) // 8)
         offset = 64 + 8 * (self.seed % places)
@@ -48,77 +49,77 @@ class VerifyHeader:
 
 @dataclass(frozen=True, slots=True)
 class WrongData:
-    """The places at which reads did not return what a fill wrote there."""
+    """Count the blocks of which reads did not return the data that a fill wrote."""
 
-    misplaced: int  # held the data of another place
-    absent: int  # held no data of this fill
-    damaged: int  # held the right header, and other data than its checksum says
-    first_byte: int  # the lowest place
+    misplaced: int  # blocks with the data of another place
+    absent: int  # blocks without data of this fill
+    damaged: int  # blocks with the right header, whose data do not match its checksum
+    first_byte: int  # lowest offset of a wrong block
 
     @property
     def places(self) -> int:
-        """Return the number of places."""
+        """Return the number of blocks with wrong data."""
         return self.misplaced + self.absent + self.damaged
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One workload and its length; one run of the generator does a list of jobs in order.
+    """Describe one workload and its end; one run of the generator does a list of jobs in order.
 
-    A job ends after `total_bytes` (a fill: every block of the range once per pass) or `runtime_s`.
-    Without these limits, a job runs until it is stopped.
+    A job ends after `total_bytes` or after `runtime_s`; a fill writes each block of the range once
+    per pass. Without these limits, a job runs until it is stopped.
     """
 
     name: str
     workload: Workload
-    seed: int  # of offsets; each repeat has its own
+    seed: int  # seed of the offsets; each repeat has another seed
     runtime_s: float | None = None
-    total_bytes: int | None = None  # over all numjobs
+    total_bytes: int | None = None  # of all `numjobs` threads together
     histogram_log: bool = False  # keep a latency histogram per interval and direction
-    histogram_s: int = 1  # that interval; a day of seconds would be gigabytes
+    histogram_s: int = 1  # the interval; for a day, 1 s would need gigabytes
     latency_log: bool = False  # keep every I/O with its offset (short jobs only)
-    cover: bool = False  # random pattern: each block once per pass (random map), for fills
-    total_requests: int | None = None  # of a replay
-    replays: tuple[str, ...] = ()  # iologs, one for each client, below the start's directory
-    logged: frozenset[int] | None = None  # numbers of the replays that keep a log; None: all
-    flush_every: int | None = None  # a flush behind every so many writes
-    verify: VerifyHeader | None = None  # writes carry it, reads are compared with it
+    cover: bool = False  # for random fills: write each block once per pass (random map)
+    total_requests: int | None = None  # number of requests of a replay
+    replays: tuple[str, ...] = ()  # paths of iologs, one per client
+    logged: frozenset[int] | None = None  # numbers of the clients that keep a log; None: all
+    flush_every: int | None = None  # send a flush after every so many writes
+    verify: VerifyHeader | None = None  # writes add this header, reads check it
 
     @property
     def groups(self) -> int:
-        """Return the number of groups in which the generator reports the job: one per stream.
+        """Return how many groups the generator's report has for the job: one per stream.
 
-        A job without several streams is one group.
+        A job without streams is one group.
         """
         return max(1, len(self.workload.streams))
 
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """The work of the drive in one second of its clock; `duration_s` is 1 except after delays."""
+    """Hold the drive's I/O in one second of its clock; after delays, `duration_s` is not 1."""
 
-    t_s: float  # end of the second, since the first job started
+    t_s: float  # end of the second, counted from the start of the first job
     duration_s: float
     read_ios: int
     write_ios: int
     read_bytes: int
     write_bytes: int
-    foreign_ios: int = 0  # I/O on the drive that was not ours, where the source tells
+    foreign_ios: int = 0  # I/Os of other programs on the drive, if known
 
     @property
     def ios(self) -> int:
-        """Return the number of I/Os in both directions."""
+        """Return the number of reads and writes together."""
         return self.read_ios + self.write_ios
 
     @property
     def bytes(self) -> int:
-        """Return the number of bytes in both directions."""
+        """Return the number of read and written bytes together."""
         return self.read_bytes + self.write_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Hold totals of one direction of a job, as the generator counted them."""
+    """Hold a job's totals in one direction (reads, writes, ...), as the generator counted them."""
 
     ios: int = 0
     bytes: int = 0
@@ -126,12 +127,12 @@ class Direction:
     latency: Histogram = field(default_factory=Histogram.empty)
     lat_mean_ns: float = 0.0
     lat_max_ns: float = 0.0
-    submit_mean_ns: float = 0.0  # part of the latency: until the kernel had taken the request
+    submit_mean_ns: float = 0.0  # mean time until the kernel took a request
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedIo:
-    """Hold every I/O of a job with `latency_log` in order of completion; arrays of equal length."""
+    """Hold all I/Os of a job with `latency_log`, as arrays in the order of completion."""
 
     t_ns: "Sequence[int]"
     latency_ns: "Sequence[int]"
@@ -141,40 +142,40 @@ class LoggedIo:
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """The results of one job."""
+    """Hold the results of one job."""
 
     name: str
     read: Direction
     write: Direction
-    flushes: Direction = Direction()  # of `flush_every`; they move no bytes
+    flushes: Direction = Direction()  # the flushes of `flush_every`, without bytes
     trim: Direction = Direction()
     io_errors: int = 0
-    wrong: WrongData | None = None  # of a job that compares what it reads
+    wrong: WrongData | None = None  # for jobs that check the data they read
     cpu_user_percent: float = 0.0
     cpu_system_percent: float = 0.0
-    zone_resets: int | None = None  # of a drive in zones; fio tells from 3.42 on
-    streams: "tuple[JobOutcome, ...]" = ()  # each stream of a job of several
+    zone_resets: int | None = None  # for zoned drives; fio reports it since 3.42
+    streams: "tuple[JobOutcome, ...]" = ()  # results of each stream, if the job has streams
 
     @property
     def latency(self) -> Histogram:
-        """Return the latencies of reads and writes, from submission to completion."""
+        """Return the latencies of reads and writes together, from submission to completion."""
         return Histogram.merged([self.read.latency, self.write.latency])
 
     def longest_ns(self, direction: str) -> float:
-        """Return the longest latency of "read", "write" or "trim"."""
+        """Return the longest latency in one direction: "read", "write" or "trim"."""
         ways = {"read": self.read, "write": self.write, "trim": self.trim}
         return ways[direction].lat_max_ns
 
 
 def submit_share(jobs: Sequence[JobOutcome]) -> float:
-    """Return the share of the jobs' latency that passed before the kernel took the requests."""
+    """Return which share of all latency passed before the kernel took the requests."""
     sides = [side for job in jobs for side in (job.read, job.write)]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
     return sum(side.ios * side.submit_mean_ns for side in sides) / taken_ns if taken_ns else 0.0
 
 
 class Outcome(Protocol):
-    """Hold the results of one run of the generator; histogram logs are read only on request."""
+    """Hold the results of one run of the generator; histogram logs are read when needed."""
 
     @property
     def jobs(self) -> tuple[JobOutcome, ...]: ...
@@ -184,29 +185,31 @@ class Outcome(Protocol):
     def artifacts(self) -> tuple[Path, ...]: ...
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        """Return the histogram of "read" or "write" between two times on the clock of `seconds`.
+        """Return the latencies of "read" or "write" between two times of the run.
 
-        The method needs a job with `histogram_log`.
+        `from_s` and `to_s` are on the clock of `seconds`. The method needs a job with
+        `histogram_log`.
         """
         ...
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
-        """Return the results of each stream of the only job; empty without streams."""
+        """Return the results of each stream of the run's only job; empty if it has no streams."""
         ...
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return latencies of both directions by interval of `every_s`, in one pass over the logs.
+        """Return the latencies of reads and writes together, for each interval of `every_s`.
 
-        The method needs a job with `histogram_log`; intervals without I/O are missing.
+        The key is the number of the interval; intervals without I/O have no entry. The method needs
+        a job with `histogram_log`.
         """
         ...
 
     def logged(self, job: str) -> LoggedIo:
-        """Return all I/Os of a job with `latency_log`."""
+        """Return all logged I/Os of a job; the job must have `latency_log`."""
         ...
 
     def requests(self, job: str, *, end_s: float) -> Requests:
-        """Return all requests that were due until `end_s`, on the clock of `seconds`.
+        """Return all requests of a job that were due until `end_s` on the clock of `seconds`.
 
         Requests that were never sent are included. The method needs a job with a rate
         and `latency_log`.
@@ -215,14 +218,14 @@ class Outcome(Protocol):
 
 
 def drop_latency_logs(outcome: Outcome) -> None:
-    """Remove the latency logs of all threads: hundreds of megabytes per search or replay."""
+    """Remove the latency logs of all threads, which take hundreds of megabytes."""
     for path in outcome.artifacts:
         if "_lat." in path.name:
             path.unlink(missing_ok=True)
 
 
 class Running(Protocol):
-    """Iterate over the seconds of a running workload until its jobs end."""
+    """Define a running workload, which yields its seconds until its jobs end."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -234,20 +237,20 @@ class Running(Protocol):
     def __iter__(self) -> Iterator[Second]: ...
 
     def stop(self) -> None:
-        """Ask the jobs to end now; their finished I/O counts."""
+        """Ask the jobs to end now; I/O that has finished counts."""
         ...
 
     def outcome(self) -> Outcome:
-        """Return totals and logs after the last second. Raises DeviceError or HostLacks."""
+        """Return the totals and logs of jobs that have ended. Raises DeviceError or HostLacks."""
         ...
 
     def logged(self, job: str) -> LoggedIo:
-        """Return the I/Os of a job with `latency_log`, also after an error; may be empty."""
+        """Return the logged I/Os of a job with `latency_log`, even after an error; may be empty."""
         ...
 
 
 class Generator(Protocol):
-    """Apply workloads to one target."""
+    """Define a generator, which sends the I/O of workloads to one target."""
 
     @property
     def name(self) -> str:
@@ -255,5 +258,5 @@ class Generator(Protocol):
         ...
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start jobs, one after another; store all inputs and outputs below `artifacts`."""
+        """Start jobs that run one after another; store all inputs and outputs in `artifacts`."""
         ...

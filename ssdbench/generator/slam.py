@@ -1,11 +1,11 @@
-"""Use the in-kernel generator: requests from inside the kernel, fio for fills that need a map.
+"""Use the in-kernel generator ssdb_slam, and fio for fills that need a map of written blocks.
 
-Each job of `numjobs` has one instance of ssdb_slam with its own kernel thread. The run lends its
-claim to the module, which keeps the drive open and ends when this process ends. Writes are allowed
-for this drive only, by its number and size.
+Each of a job's `numjobs` is one instance of ssdb_slam, with its own kernel thread. The run passes
+its claim to the module, which keeps the drive open and stops when this process ends. The module may
+only write to the drive with the given device number and size.
 
-Any job that the module cannot do is refused by name. Only random fills that write each block once
-are done by fio, because they need a map and measure nothing.
+A job that the module cannot do is refused, with its name. The exception are random fills that write
+each block once: fio does them, because they need a map of written blocks and nothing is measured.
 """
 
 import json
@@ -44,13 +44,13 @@ LOAD += "`generator: fio`."
 
 
 def require_loaded() -> None:
-    """Raise HostLacks unless the module is loaded."""
+    """Raise HostLacks if the kernel module ssdb_slam is not loaded."""
     if not available():
         raise HostLacks(f"the kernel module {NAME} is not loaded", hint=LOAD)
 
 
 def objections(job: Job) -> list[str]:
-    """List everything about a job that the module does not support."""
+    """List the properties of a job that the module ssdb_slam does not support."""
     workload = job.workload
     found = {
         "a strided pattern": workload.pattern is Pattern.STRIDED,
@@ -68,7 +68,7 @@ def objections(job: Job) -> list[str]:
 
 
 class Slam:
-    """Run ssdb_slam on a claimed drive, with fio for fills that need a map."""
+    """Run ssdb_slam on a claimed drive; fio does fills that need a map of written blocks."""
 
     name = NAME
 
@@ -82,7 +82,7 @@ class Slam:
         self._geometry = blockdev.geometry_of(claim_fd)
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start jobs, one after another. Raises UsageError for unsupported jobs."""
+        """Start jobs that run one after another. Raises UsageError for unsupported jobs."""
         if any(job.cover for job in jobs):
             return self._fills.start(jobs, artifacts=artifacts)
         require_loaded()
@@ -107,7 +107,7 @@ class Slam:
         blockdev.still(self._node, self._claim, size_bytes=self._geometry.size_bytes)
 
     def instances(self, job: Job) -> list[Instance]:
-        """Make an instance per job of `numjobs`, without starting the instance."""
+        """Make one instance of ssdb_slam for each of a job's `numjobs`, but do not start it."""
         made: list[Instance] = []
         try:
             for index in range(job.workload.numjobs):
@@ -143,7 +143,7 @@ class Slam:
 
 
 def _part(workload: Workload, index: int) -> tuple[int, int]:
-    """Return offset and length of one instance: random jobs share the range, others divide it."""
+    """Return an instance's offset and length: random jobs share the range, others divide it."""
     block, start = workload.block_bytes, workload.range.offset_bytes
     blocks = workload.range.length_bytes // block
     if workload.pattern is Pattern.RANDOM or workload.numjobs == 1:
@@ -153,7 +153,7 @@ def _part(workload: Workload, index: int) -> tuple[int, int]:
 
 
 def _limit(job: Job, index: int) -> int:
-    """Return the I/Os of one instance; 0 means no limit."""
+    """Return how many I/Os one instance sends; 0 means that there is no limit."""
     if job.total_bytes is None:
         return 0
     ios = -(-job.total_bytes // job.workload.block_bytes)
@@ -162,7 +162,7 @@ def _limit(job: Job, index: int) -> int:
 
 
 def remove(instances: Sequence[Instance]) -> None:
-    """Stop and remove every instance, even if this fails for an instance."""
+    """Stop and remove all instances; continue with the others if one fails."""
     failed: list[OSError] = []
     for instance in instances:
         try:
@@ -175,7 +175,7 @@ def remove(instances: Sequence[Instance]) -> None:
 
 @dataclass(slots=True)
 class _Tally:
-    """Sum over the instances of one job."""
+    """Add up the counters of all instances of one job."""
 
     errors: int = 0
     elapsed_ns: int = 0
@@ -199,7 +199,7 @@ class _Tally:
 
 
 class SlamRunning:
-    """Iterate over the seconds of running instances, which end with the `with` block."""
+    """Yield the seconds of running instances; they are removed at the end of the `with` block."""
 
     def __init__(self, slam: Slam, jobs: Sequence[Job], artifacts: Path) -> None:
         self._slam = slam
@@ -224,13 +224,13 @@ class SlamRunning:
         return self._iterator
 
     def stop(self) -> None:
-        """Send no more requests; the finished requests count."""
+        """Stop sending requests; requests that have finished count."""
         self._stopped = True
         for instance in self._instances:
             instance.stop()
 
     def outcome(self) -> Outcome:
-        """Return totals after the jobs have ended. Raises DeviceError or DeviceLost."""
+        """Return the totals of jobs that have ended. Raises DeviceError or DeviceLost."""
         for _ in self._iterator:
             pass
         self._slam.check()
@@ -279,7 +279,7 @@ class SlamRunning:
             yield second
 
     def _until(self, deadline: float) -> bool:
-        """Wait until a time; return whether an instance still runs."""
+        """Wait until a time; return True if an instance still runs."""
         while time.monotonic() < deadline:
             if not any(instance.running for instance in self._instances):
                 return False
@@ -296,7 +296,7 @@ class SlamRunning:
 
 @dataclass(frozen=True, slots=True)
 class SlamOutcome:
-    """Hold the results of one run of the module; histograms are read on request."""
+    """Hold the results of one run of the module; histograms are read when they are needed."""
 
     jobs: tuple[JobOutcome, ...]
     seconds: tuple[Second, ...]
@@ -304,11 +304,11 @@ class SlamOutcome:
 
     @property
     def artifacts(self) -> tuple[Path, ...]:
-        """Return the histograms by second."""
+        """Return the files with the latency histograms of each second."""
         return tuple(sorted(self.directory.iterdir()))
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
-        """Return nothing: ssdb_slam has no streams."""
+        """Return an empty tuple, because jobs of ssdb_slam have no streams."""
         return ()
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
@@ -321,9 +321,9 @@ class SlamOutcome:
         )
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return the latencies of both directions together, by the number of the interval.
+        """Return the latencies of reads and writes together, for each interval of `every_s`.
 
-        A row of the log counts in the interval in which the middle of the row lies.
+        A row of the log counts in the interval that contains the middle of the row.
         """
         found: dict[int, Histogram] = {}
         for middle, row in self._rows():
@@ -337,11 +337,11 @@ class SlamOutcome:
         raise ValueError(f"{NAME} kept no log of the I/Os of {job}")
 
     def requests(self, job: str, *, end_s: float) -> Requests:
-        """Raise ValueError: no job has a rate."""
+        """Raise ValueError, because jobs of ssdb_slam have no rate."""
         raise ValueError(f"{job} was offered no rate")
 
     def _rows(self) -> Iterator[tuple[float, dict[str, dict[int, int]]]]:
-        """Yield the middle of each row, and its bins by direction."""
+        """Yield, for each row of the log, its middle in seconds and its bins by direction."""
         lines = (self.directory / HISTOGRAMS).read_text().splitlines()
         for row in map(json.loads, lines):
             ways = {

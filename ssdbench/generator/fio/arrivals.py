@@ -1,15 +1,15 @@
-"""Compute the rate that fio really offers, and when each request is due; pure.
+"""Compute the rate that fio really offers, and when each request is due; no I/O.
 
-fio takes whole numbers per thread and direction, so threads differ by one if a rate is not a
-multiple of their number. Poisson gaps are random whole microseconds around a mean of whole
-microseconds (`backend.c`: usec_for_io), so a thread is faster than its set rate: by 0.3 % at 5,000
-requests a second, by 8 % at 60,000.
+fio accepts a rate only as a whole number for each thread and direction. So if the rate is not a
+multiple of the number of threads, some threads get one request per second more than others. Poisson
+gaps are random whole microseconds around a mean of whole microseconds (`backend.c`: usec_for_io).
+So a thread sends faster than its set rate: by 0.3 % at 5,000 requests per second, by 8 % at 60,000.
 
-fio decides in advance when each request of a thread is due, and sends the request then or, if the
-thread still waits for an answer, right after the answer. The logs of fio do not have the times when
-requests were due. fio computes these times with a random number generator (`lib/rand.c`: L'Ecuyer's
-taus88; `init.c`: the seeds), which is the same from fio 3.33 to 3.41. So this module makes the same
-random numbers and computes the times again.
+fio decides in advance when each request of a thread is due. It sends the request at this time or,
+if the thread still waits for the answer of another request, right after the answer. fio's logs do
+not have the times when requests were due. fio computes these times with a random number generator
+(`lib/rand.c`: L'Ecuyer's taus88; `init.c`: the seeds), which is the same from fio 3.33 to 3.41. So
+this module makes the same random numbers and computes the times again.
 """
 
 import math
@@ -33,24 +33,24 @@ _Words = npt.NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Hold whole requests per second of one thread; 0 in an unused direction."""
+    """Hold one thread's whole numbers of requests per second; 0 for an unused direction."""
 
     reads: int
     writes: int
 
     @property
     def both(self) -> tuple[int, int]:
-        """Return the rates of reads and writes in the order of fio's option."""
+        """Return the rates of reads and of writes, in the order that fio's option needs."""
         return self.reads, self.writes
 
 
 def most_threads(rate_iops: float, read_percent: int) -> int:
-    """Return how many threads can share a rate, with at least one request per second each."""
+    """Return how many threads can share a rate if each needs at least one request per second."""
     return max(1, min(n for n in _totals(rate_iops, read_percent) if n))
 
 
 def shares(workload: Workload, scale: float = 1.0) -> list[tuple[int, Pace]]:
-    """Split the rate over threads of the same pace. Raises ValueError without a rate."""
+    """Split a workload's rate over its threads. Raises ValueError for a workload without a rate."""
     if workload.rate_iops is None:
         raise ValueError("the workload has no rate")
     threads = workload.numjobs
@@ -58,7 +58,8 @@ def shares(workload: Workload, scale: float = 1.0) -> list[tuple[int, Pace]]:
     paces = Counter(
         Pace(
             _share(reads, threads, number),
-            # From the other end, so that no thread gets the larger share of both.
+            # Assigned from the last thread on, so that no thread gets the larger number of both
+            # directions.
             _share(writes, threads, threads - 1 - number),
         )
         for number in range(threads)
@@ -77,7 +78,7 @@ def _share(total: int, threads: int, number: int) -> int:
 
 
 def offered_iops(workload: Workload) -> float:
-    """Return the rate that all threads together really offer. Raises ValueError without a rate."""
+    """Return the IOPS that all threads together really offer. Raises ValueError without a rate."""
     return sum(
         threads * arriving_iops(rate, workload.arrivals)
         for threads, pace in shares(workload)
@@ -87,7 +88,7 @@ def offered_iops(workload: Workload) -> float:
 
 
 def arriving_iops(asked: int, arrivals: Arrivals) -> float:
-    """Return the requests per second that one thread really sends, for a rate in whole numbers."""
+    """Return how many requests per second one thread really sends at a set whole rate."""
     if arrivals is Arrivals.EVEN:
         return float(asked)
     # The mean of floor(c X), X exponential with mean 1, is 1 / (exp(1 / c) - 1).
@@ -96,9 +97,9 @@ def arriving_iops(asked: int, arrivals: Arrivals) -> float:
 
 
 def due_us(asked: Whole, arrivals: Arrivals, seeds: "list[int]", until_us: float) -> list[Whole]:
-    """Return the due times of the requests of each stream, until a little beyond a given time.
+    """Return when each stream's requests are due, in us, until a little beyond a given time.
 
-    `asked` are the whole rates of the streams, `seeds` their seeds (`poisson_seed`).
+    `asked` has the whole rate of each stream, `seeds` the seed of each stream (`poisson_seed`).
     """
     if arrivals is Arrivals.EVEN:
         counts = [math.ceil(until_us * rate / US_PER_S) + 1 for rate in asked.tolist()]
@@ -118,7 +119,7 @@ def due_us(asked: Whole, arrivals: Arrivals, seeds: "list[int]", until_us: float
 
 
 def poisson_seed(randseed: int, thread: int, direction: int) -> int:
-    """Return the seed of a thread's gaps in one direction; threads count from 1, reads are 0."""
+    """Return the seed of a thread's gaps; threads are numbered from 1, direction 0 is reads."""
     place = POISSON_SEEDS[direction]
     spread = randseed % _LONG * pow(_SPREAD, 4 + place, _LONG)
     return (spread * thread + place) % _WORD
@@ -129,7 +130,7 @@ class _Taus88:
 
     def __init__(self, seeds: "list[int]") -> None:
         seed = np.array(seeds, dtype=np.uint64)
-        # In C, 2^31 is an exclusive or: the sum is 53.
+        # fio's C source says 2^31, where ^ is an exclusive or.
         word, least = np.full(len(seeds), 53, dtype=np.uint64), (1, 7, 15)
         self._states: list[_Words] = []
         for smallest in least:
@@ -140,7 +141,7 @@ class _Taus88:
             self.next()
 
     def next(self) -> _Words:
-        """Return the next random number of each stream."""
+        """Return the next random number for each stream."""
         one, two, three = self._states
         self._states = [
             _turned(one, 13, 19, 4294967294, 12),

@@ -1,4 +1,4 @@
-"""Define how fio reaches a target: engine, file name, descriptors and clock."""
+"""Define how fio reaches a target: I/O engine, file name, file descriptors and clock."""
 
 import os
 from collections.abc import Sequence
@@ -15,50 +15,50 @@ from ssdbench.host.command import Process
 from ssdbench.model.target import TargetInfo, TargetKind
 
 ENGINE = "libaio"
-STALL_S = 120.0  # four times the 30 s after which the kernel gives up a request
+STALL_S = 120.0  # 4 x 30 s, the kernel's timeout of a request
 FILE_BLOCK_BYTES = 512
 ROOT = Path("/")
 
 
 class Access(Protocol):
-    """How fio reaches a target."""
+    """Define how fio reaches a target."""
 
-    name: str  # for messages
-    engine: str  # fio's I/O engine
+    name: str  # name in messages
+    engine: str  # name of fio's I/O engine
 
     def options(self) -> Options:
-        """Return options for the [global] section."""
+        """Return options for the [global] section of the job file."""
         ...
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Return variables for the next fio, which keeps its files in `directory`."""
+        """Return environment variables for the next fio, whose files are in `directory`."""
         ...
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return descriptors that fio inherits, so that a claim lasts while fio writes."""
+        """Return file descriptors that fio inherits; they keep the claim while fio writes."""
         ...
 
     def check(self) -> None:
-        """Check that the target is unchanged. Raises DeviceLost."""
+        """Check that the target is still the same. Raises DeviceLost."""
         ...
 
 
 class Attachment(Access, Protocol):
     """Give fio access to a target of known size, and record the I/O of each second."""
 
-    exact: bool  # whether the feed counts I/O of the target alone
+    exact: bool  # True if only I/O of fio's jobs is counted
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Check that the target can serve the jobs. Raises UsageError."""
+        """Check that the jobs fit the target. Raises UsageError."""
         ...
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return the one-second samples of a fio that was just started."""
+        """Return the source of one-second samples for a fio that has just started."""
         ...
 
 
 class _Held:
-    """Reach a target by our own descriptor, so that fio keeps the claim too."""
+    """Reach a target by a file descriptor that fio inherits, so that fio holds the claim, too."""
 
     def __init__(self, name: Path, descriptor: int, *, engine: str = ENGINE) -> None:
         self.name = str(name)
@@ -66,20 +66,20 @@ class _Held:
         self._claim = descriptor
 
     def options(self) -> Options:
-        """Return options for direct I/O by threads, which end with their process."""
+        """Return options for direct I/O by threads (not processes), which end together with fio."""
         return {"ioengine": self.engine, "direct": 1, "thread": 1}
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Return nothing."""
+        """Return no environment variables; fio needs none for this target."""
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return the descriptor, so that the target stays busy until fio has ended."""
+        """Return the target's descriptor, so that the target stays claimed until fio ends."""
         return (self._claim,)
 
 
 class DeviceAttachment(_Held):
-    """Reach a claimed block device, whose seconds come from the kernel's counters."""
+    """Reach a claimed block device; its I/O is sampled from the kernel's counters."""
 
     exact = True
 
@@ -103,10 +103,11 @@ class DeviceAttachment(_Held):
         self._zoned = blockdev.zones_of(claim_fd) > 0
 
     def options(self) -> Options:
-        """Return options for direct I/O, and for zones if the device has them.
+        """Return options for direct I/O, and for a zoned device also options for zones.
 
-        In zones, fio writes at the write pointer and resets a zone before rewriting. All jobs get
-        the range of all zones, because fio looks for zone ends beyond a job's own range.
+        On a zoned device, fio writes at a zone's write pointer and resets a zone before it writes
+        the zone again. Each job gets the range of all zones, because fio looks for ends of zones
+        beyond a job's range.
         """
         zones: Options = {"zonemode": "zbd", "size": self._size_bytes} if self._zoned else {}
         return {**super().options(), "filename": str(regular.held(self._claim)), **zones}
@@ -117,11 +118,11 @@ class DeviceAttachment(_Held):
             within(job, size_bytes=self._size_bytes, block_bytes=self._block_bytes)
 
     def check(self) -> None:
-        """Check that the node is still the same device with the same size. Raises DeviceLost."""
+        """Check that the node is still the same device of the same size. Raises DeviceLost."""
         blockdev.still(self._node, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return one-second samples from the device's counters."""
+        """Return the source of one-second samples: the kernel's counters of the device."""
         meter = DeviceMeter(
             self._major_minor,
             process.pid,
@@ -134,7 +135,7 @@ class DeviceAttachment(_Held):
 
 
 class FileAttachment(_Held):
-    """Reach a preallocated file; only fio's own I/O is counted, as others share the disk."""
+    """Reach a preallocated file; only fio's own I/O is counted, as the disk has other users."""
 
     exact = False
 
@@ -149,12 +150,12 @@ class FileAttachment(_Held):
         self._size_bytes, _ = regular.whole_blocks(os.fstat(claim_fd))
 
     def options(self) -> Options:
-        """Return options that keep fio from laying out or growing the file."""
+        """Return options with which fio does not lay out or enlarge the file."""
         file = str(regular.held(self._claim))
         return {**super().options(), "filename": file, "fallocate": "none"}
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs beyond the end or with blocks that direct I/O refuses."""
+        """Raise UsageError for jobs beyond the file's end, or blocks that direct I/O refuses."""
         for job in jobs:
             within(job, size_bytes=self._size_bytes, block_bytes=FILE_BLOCK_BYTES)
 
@@ -163,9 +164,9 @@ class FileAttachment(_Held):
         regular.still(self._path, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return one-second samples from fio's counters.
+        """Return the source of one-second samples: the kernel's counters of the process fio.
 
-        Raises ValueError for jobs of several block sizes, because the kernel counts the bytes of a
+        Raises ValueError for jobs of several block sizes: the kernel counts only the bytes of a
         process, not its I/Os.
         """
         block_bytes = one_block(jobs)
@@ -178,8 +179,8 @@ class FileAttachment(_Held):
 class DirectoryAttachment(_Held):
     """Reach a directory of a file system on the drive, in which fio makes its files.
 
-    Inside `with` the directory is held open, and fio reaches it by that descriptor. During this
-    time the claim on the drive is released.
+    During a `with` block the directory is kept open, and fio reaches the directory by its file
+    descriptor. Meanwhile the claim on the drive is released.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -193,12 +194,12 @@ class DirectoryAttachment(_Held):
         os.close(self._claim)
 
     def options(self) -> Options:
-        """Return options: direct I/O unless changed; files are created, not preallocated."""
+        """Return default options: direct I/O; files are created, but not preallocated."""
         return {
             **super().options(),
             "allow_file_create": 1,
             "fallocate": "none",
-            # fio looks at the path itself (lstat): the dot makes it follow the link.
+            # fio checks the path with lstat; with the dot at its end, lstat follows the link.
             "directory": f"{regular.held(self._claim)}/.",
         }
 
@@ -208,7 +209,7 @@ class DirectoryAttachment(_Held):
 
 
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
-    """Return how to reach a claimed device or file.
+    """Return how fio reaches a claimed device or file.
 
     Raises DeviceLost when its size has changed, and ValueError for a simulated drive
     (see SimAttachment).

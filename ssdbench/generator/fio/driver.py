@@ -45,12 +45,12 @@ from ssdbench.stats.openloop import Requests
 
 OLDEST = (3, 33)
 INSTALL = "install fio 3.33 or newer, for example with `apt-get install fio`"
-ANSWERS_S = 120.0  # an emulated guest on a busy host takes its time to load a program
-UNREAPED_S = 10.0  # after this a fio stuck in a dead drive is left to the kernel
+ANSWERS_S = 120.0  # timeout; an emulated guest loads programs slowly
+UNREAPED_S = 10.0  # no longer wait for a fio that is stuck in a dead drive
 
 
 def usable(engine: str) -> str:
-    """Return this host's fio as `fio 3.33`. Raises HostLacks if it is missing or old."""
+    """Return the version of this host's fio as `fio 3.33`. Raises HostLacks if missing or old."""
     version, engines = installed()
     if version < OLDEST:
         raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
@@ -60,7 +60,7 @@ def usable(engine: str) -> str:
 
 
 def installed() -> tuple[tuple[int, int], frozenset[str]]:
-    """Return version and I/O engines of this host's fio. Raises HostLacks without fio."""
+    """Return the version and the I/O engines of this host's fio. Raises HostLacks without fio."""
     path = command.which("fio")
     if path is None:
         raise HostLacks("fio is not installed", hint=INSTALL)
@@ -75,7 +75,7 @@ def installed() -> tuple[tuple[int, int], frozenset[str]]:
 
 @cache
 def _asked(path: str, changed_ns: int) -> tuple[str, str]:
-    """Return version and engines of this fio; cached, because fio starts slowly in a guest."""
+    """Return fio's text on its version and engines; cached, as fio starts slowly in a guest."""
     said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=ANSWERS_S).stdout
     return said, command.run(["fio", "--enghelp"], timeout_s=ANSWERS_S).stdout
 
@@ -88,7 +88,7 @@ def complaint(text: str) -> str:
 
 @cache
 def _complaint(text: str, path: str, changed_ns: int) -> str:
-    """Return this fio's complaint; cached, because a plan asks several times for each job."""
+    """Return fio's complaint about a job file; cached, because a plan needs it several times."""
     done = command.run(
         ["fio", "--parse-only", "-"], input=text.encode(), ok=range(256), timeout_s=ANSWERS_S
     )
@@ -118,14 +118,14 @@ class Fio:
 
     @cached_property
     def name(self) -> str:
-        """Return `fio 3.33`."""
+        """Return the generator's name and version, such as `fio 3.33`."""
         return usable(self._attachment.engine)
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "FioRunning":
-        """Start jobs, one after another, in one process.
+        """Start one fio process, which runs the jobs one after another.
 
-        Raises DeviceLost when the target has changed, UsageError for jobs that it or fio cannot
-        serve, ValueError without jobs.
+        Raises DeviceLost if the target has changed, UsageError for jobs that fio or the target
+        cannot serve, ValueError without jobs.
         """
         if not jobs:
             raise ValueError("nothing to start: the list of jobs is empty")
@@ -147,11 +147,11 @@ class Fio:
 def started_fio(
     way: Access, text: str, artifacts: Path, *, cpus: Collection[int] | None = None
 ) -> command.Process:
-    """Check the target, start fio with this job file and keep its inputs. Raises HostLacks."""
+    """Start fio with this job file, and store fio's inputs in `artifacts`. Raises HostLacks."""
     version = usable(way.engine)
     files.make_directory(artifacts)
     for old in (artifacts / "status", artifacts / "fio.json", *_logs(artifacts)):
-        old.unlink(missing_ok=True)  # of an earlier start
+        old.unlink(missing_ok=True)  # left by an earlier start
     argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
     environment = way.environment(artifacts)
     shown = [f"{variable}={value}" for variable, value in environment.items()]
@@ -179,7 +179,7 @@ def finished_report(
     hung_s: float | None = None,
     late_s: float | None = None,
 ) -> Report:
-    """Return the report of a fio that has ended or was killed, if nothing contradicts it.
+    """Return the report of a fio that ended or was killed, unless an error contradicts it.
 
     Raises DeviceError, DeviceLost, HostLacks or CommandFailed.
     """
@@ -199,11 +199,11 @@ def finished_report(
     try:
         return checked_report(ending, asked)
     finally:
-        way.check()  # a target that is gone explains any error of fio
+        way.check()  # first report a lost target, which explains any error of fio
 
 
 class FioRunning:
-    """Iterate over the seconds of a running fio, which ends with the `with` block."""
+    """Yield the seconds of a running fio; fio is ended at the end of the `with` block."""
 
     def __init__(
         self,
@@ -245,9 +245,10 @@ class FioRunning:
         self._feed.stop()
 
     def outcome(self) -> "FioOutcome":
-        """Wait for the end of the jobs and return totals and logs.
+        """Wait until the jobs end, and return their totals and logs.
 
-        Raises DeviceError, DeviceLost, HostLacks or CommandFailed when fio cannot be believed.
+        Raises DeviceError, DeviceLost, HostLacks or CommandFailed if fio's report cannot be
+        trusted.
         """
         if self._outcome is None:
             self._drain()
@@ -255,7 +256,7 @@ class FioRunning:
                 self._attachment,
                 self._process,
                 self._artifacts,
-                # Streams end together, so the sum of their bytes is not known.
+                # Streams end together, so it is not known how many bytes they move in total.
                 [replace(j, total_bytes=None) if j.workload.streams else j for j in self._jobs],
                 stopped=self._stopped,
                 hung_s=self._feed.hung_s,
@@ -284,7 +285,7 @@ class FioRunning:
             pass
 
     def _closed(self, outcomes: Sequence[JobOutcome]) -> tuple[Second, ...]:
-        """Return the seconds; the last one without fio's writes to its own logs at the end."""
+        """Return the seconds; subtract fio's writes to its own logs from the last second."""
         if self._attachment.exact or not self._seconds:
             return tuple(self._seconds)
         *others, last = self._seconds
@@ -307,7 +308,7 @@ class FioRunning:
 
 @dataclass(frozen=True, slots=True)
 class FioOutcome:
-    """Hold the results of one run of fio; its logs are read only on request."""
+    """Hold the results of one run of fio; its logs are read only when they are needed."""
 
     jobs: tuple[JobOutcome, ...]
     seconds: tuple[Second, ...]
@@ -317,10 +318,11 @@ class FioOutcome:
     origin_s: float
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        """Return completion latencies of "read" or "write" between two times of `seconds`.
+        """Return completion latencies of "read" or "write" between two times of the run.
 
-        A row of fio's log belongs to the window that contains its middle. The longest latency is
-        the longest of the whole run of fio. Raises ValueError when no job kept a histogram log.
+        The times are on the clock of `seconds`. A row of fio's log covers an interval; the row
+        counts if the middle of its interval is between the times. The longest latency counts over
+        fio's whole run. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this run of fio kept a histogram log")
@@ -332,7 +334,7 @@ class FioOutcome:
     def _rows(
         self, direction: str, from_s: float = -math.inf, to_s: float = math.inf
     ) -> Iterator[tuple[int, float, Iterator[tuple[int, Counts]]]]:
-        """Yield job number, start of the clock, and rows of each histogram log."""
+        """Yield, for each histogram log, the job's number, the start of the clock, and the rows."""
         for index, job in enumerate(self.planned):
             shift_s = self.origin_s + job.histogram_s / 2
             window = {"from_ms": (from_s + shift_s) * 1000, "to_ms": (to_s + shift_s) * 1000}
@@ -343,8 +345,8 @@ class FioOutcome:
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
         """Return the results of each stream of the only job, on the clock of `seconds`.
 
-        Rates are over the time that the rows of fio's log cover, because a row of a slow stream is
-        longer than a second.
+        A rate is I/Os divided by the time that the rows of fio's log cover, because rows of a slow
+        stream are longer than a second.
         """
         if len(self.planned) != 1:
             raise ValueError("a run of fio with several jobs has no streams of its own")
@@ -368,9 +370,9 @@ class FioOutcome:
         return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
-        """Return the latencies of both directions by interval.
+        """Return the latencies of reads and writes together, for each interval of `every_s`.
 
-        A row of the log counts in the interval in which the middle of the row lies.
+        A row of fio's log counts in the interval that contains the middle of the row.
         """
         by_second: dict[int, Histogram] = {}
         for direction in ("read", "write"):
@@ -390,8 +392,8 @@ class FioOutcome:
     def requests(self, job: str, *, end_s: float) -> Requests:
         """Return all requests that were due until `end_s`, on the clock of `seconds`.
 
-        Raises ValueError for a job without a log, or not the only one; HostLacks if fio has another
-        schedule than the known one.
+        Raises ValueError if the job has no log or is not the run's only job; HostLacks if this fio
+        sends requests by a schedule that is not known.
         """
         if [one.name for one in self.planned if one.latency_log] != [job] or len(self.planned) > 1:
             raise ValueError(
@@ -424,7 +426,7 @@ def _logged(directory: Path, planned: Sequence[Job], job: str, origin_s: float) 
 
 
 def _logs(directory: Path) -> list[Path]:
-    """List the logs that fio kept, compressed or not."""
+    """List the logs that fio has written, compressed or not."""
     names = ("*_clat_hist.*.log*", "*_lat.*.log*")
     return [path for name in names for path in directory.glob(name)]
 
@@ -458,19 +460,19 @@ def _text(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """Sections that start at the same time and are reported as one job.
+    """Describe fio sections that start at the same time and are reported as one job.
 
-    The sections end after `runtime_s`, or when each section has finished its work; `total_bytes` is
-    the sum over the sections, if known.
+    A section ends after `runtime_s`, or when its work is finished. `total_bytes` is the sum over
+    all sections, if known.
     """
 
     sections: Sequence[Options]
-    longest_s: float  # fio is killed when it has not ended by then
-    options: Options = field(default_factory=dict)  # of all sections
+    longest_s: float  # fio is killed if it runs longer
+    options: Options = field(default_factory=dict)  # options of all sections
     runtime_s: float | None = None
     total_bytes: int | None = None
     name: str = "the job"  # for messages
-    groups: int = 1  # in which fio reports them
+    groups: int = 1  # groups in fio's report
     verify: VerifyHeader | None = None
 
 
@@ -483,10 +485,10 @@ def run_fio_sections(
     placed: Mapping[str, str],
     meanwhile: Callable[[command.Process], None] = lambda process: None,
 ) -> JobOutcome:
-    """Run sections of a job file to their end. `placed` are the run's NUMA options.
+    """Run fio sections until they end. `placed` has the run's NUMA options for fio.
 
-    `meanwhile` is called while the sections run, and returns before the end; if it raises an error,
-    fio is ended. Raises HostLacks, DeviceLost, DeviceError and CommandFailed.
+    `meanwhile` is called while the sections run, and should return before they end; if it raises an
+    error, fio is ended. Raises HostLacks, DeviceLost, DeviceError and CommandFailed.
     """
     way.check()
     options = {**way.options(), **work.options, **placed}

@@ -1,8 +1,9 @@
-"""Run fio without the drive: read its CPUs and memory policy, and measure this host's limit.
+"""Run fio without a drive, to read fio's CPUs and memory policy and to measure the host's limit.
 
-fio's null engine completes each request at once. So only fio's own work per request is measured,
-random content and bookkeeping included, but not the kernel's work. The measured ceiling is an upper
-limit: if a drive comes near it, the host is too slow to measure the drive.
+fio's null engine completes each request at once. So the measured IOPS (the ceiling) include only
+fio's own work for each request, such as random content and bookkeeping, but not the kernel's work.
+The host cannot send more. If a drive's rate comes near this ceiling, the host is too slow to
+measure the drive.
 """
 
 import time
@@ -27,12 +28,12 @@ time_based=1
 runtime=300
 thread=1
 thinktime=10ms"""
-_STARTS_S = 60.0  # an emulated guest on a busy host takes its time
+_STARTS_S = 60.0  # timeout for an emulated guest on a busy host
 _ASK_EVERY_S = 0.02
 
 
 def placed(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
-    """Return a run's NUMA options; a fio with its own CPUs gets only the memory options."""
+    """Return the NUMA options for fio; if fio has CPUs of its own, only the memory options."""
     return {name: value for name, value in options.items() if not cpus or name != NODES}
 
 
@@ -56,10 +57,10 @@ def supports_option(said: str) -> bool:
 
 
 def read_back(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
-    """Return CPUs and memory policy of fio's job thread under these options, read from the kernel.
+    """Return the CPUs and the memory policy that the kernel gives fio's job thread under options.
 
-    The function starts a fio without I/O, and ends it. Raises HostLacks when fio ends by itself,
-    with its message, and when the kernel has another policy than was set.
+    The function starts a fio that does no I/O, and ends it. Raises HostLacks with fio's message if
+    fio ends by itself, and if the kernel's policy differs from the policy that was set.
     """
     text = "\n".join([_IDLE_JOB, *(f"{name}={value}" for name, value in options.items())])
     with TemporaryDirectory(prefix="ssdbench-") as name:
@@ -96,13 +97,13 @@ def _awaited(process: command.Process, policy: str) -> dict[str, str] | None:
 
 
 def _job_thread(pid: int) -> dict[str, str] | None:
-    """Return the youngest thread of a fio whose job is running; helper threads are older."""
+    """Return the job thread of a running fio: its youngest thread, as helper threads are older."""
     tasks = Path("/proc") / str(pid) / "task"
     try:
         threads = sorted(int(entry.name) for entry in tasks.iterdir())
     except OSError:
         return None
-    if len(threads) < 3:  # the main one, the helper, and the job's
+    if len(threads) < 3:  # the main, the helper and the job's thread
         return None
     name = f"{pid}/task/{threads[-1]}"
     try:
@@ -115,7 +116,7 @@ def _job_thread(pid: int) -> dict[str, str] | None:
 
 
 def _same(wanted: str, kept: str) -> bool:
-    # libnuma asks for local allocation by the default policy, which is the same for a task.
+    # For local allocation, libnuma sets the default policy, which has the same effect for a task.
     return wanted == kept or (wanted == "local" and kept == placement.DEFAULT)
 
 
@@ -131,7 +132,7 @@ ANSWERS_S = 60.0
 def ceiling_iops(
     workload: Workload, *, cpus: Collection[int] = (), placed: Mapping[str, str] | None = None
 ) -> float | None:
-    """Return the I/Os per second that fio reaches on `cpus` (empty: all) with the null engine.
+    """Measure the IOPS that fio reaches with the null engine on `cpus` (empty: all CPUs).
 
     `placed` are fio's NUMA options. The result is None for a workload with a rate or pauses, and if
     this fio has no null engine or could not run it. The dry run takes about half a second, and
@@ -152,6 +153,6 @@ def ceiling_iops(
         outcome = parse(said.stdout, [job.name]).groups[0].outcome
     except (CommandFailed, HostLacks, CutShort):
         return None
-    # Both directions ran at once, for the longer of their times.
+    # Reads and writes ran at the same time, so the longer of their times counts.
     runtime_s = max(outcome.read.runtime_s, outcome.write.runtime_s)
     return (outcome.read.ios + outcome.write.ios) / runtime_s if runtime_s else None

@@ -1,7 +1,7 @@
-"""Write workloads as the text of a fio job file; pure.
+"""Write workloads as the text of a fio job file; no I/O.
 
-fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. Comments in the file say which
-options avoid a trap of fio.
+fio reads `4KiB` as 4000 bytes, so each size is written as a whole number of bytes. Comments in this
+module say which options avoid a surprise of fio.
 """
 
 import math
@@ -19,25 +19,25 @@ from ssdbench.model.workload import Arrivals, Content, IoEngine, Pattern, Worklo
 
 Options = Mapping[str, str | int]
 
-LOG_ENTRIES = (1024, 1_048_576)  # the least and the most that fio takes
-SIGMAS = 6  # of Poisson arrivals: the log has room for this many more than expected
-_STREAM = ".s"  # with its number: follows the log prefix of a job
-UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this one is never reached
+LOG_ENTRIES = (1024, 1_048_576)  # the smallest and the largest size that fio accepts
+SIGMAS = 6  # logs have room for 6 standard deviations more arrivals than expected
+_STREAM = ".s"  # plus the stream's number: added to a job's log prefix
+UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this time is never reached
 
 _ALWAYS: Mapping[str, str | int] = {
     "group_reporting": 1,
     "allow_file_create": 0,  # else a mistyped device becomes a regular file in /dev, with status 0
-    "randrepeat": 0,  # else every start replays the same offsets, and randseed is ignored
+    "randrepeat": 0,  # else each start sends the same offsets and ignores randseed
     "exitall_on_error": 1,
     "disk_util": 0,  # we read the kernel's counters ourselves
-    "log_alternate_epoch": 1,  # log times count from one origin over all jobs of a file,
+    "log_alternate_epoch": 1,  # times in logs of all jobs count from one origin,
     "log_alternate_epoch_clock_id": 1,  # on CLOCK_MONOTONIC: the wall clock may step
     "lat_percentiles": 1,
 }
 
 
 def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
-    """Return a job file for `jobs` in order. Raises UsageError for a workload beyond fio."""
+    """Return a job file for `jobs`. Raises UsageError for a workload that fio cannot do."""
     lines = ["[global]", *_lines({**_ALWAYS, **options})]
     for index, job in enumerate(jobs):
         if job.workload.streams:
@@ -48,7 +48,7 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
             continue
         for number, section in enumerate(parts := sections(job)):
             lines += ["", f"[{_section_name(index, job, number if len(parts) > 1 else None)}]"]
-            # A stonewall also begins a group, so that each job is reported on its own.
+            # A stonewall also begins a new group, so each job gets its own entry in fio's report.
             wall: Options = {"stonewall": 1} if index and not number else {}
             lines += _lines(
                 {
@@ -62,14 +62,14 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
 
 
 def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
-    """Return a section per client of a replay, each with its own iolog."""
+    """Yield one section per client of a replay; each section has its own iolog."""
     redirect: Options = {"replay_redirect": options["filename"]} if "filename" in options else {}
     expected = -(-(job.total_requests or 0) // len(job.replays))
     own: Options = {
         **redirect,
-        "read_iolog_chunked": 1,  # else all of it is in memory, four times as large
+        "read_iolog_chunked": 1,  # else fio keeps the whole iolog in memory
         "rw": "rw",
-        "bs": largest_block(job.workload),  # the largest: buffers are made once
+        "bs": largest_block(job.workload),  # largest size, as fio makes buffers once
         "iodepth": 1,
         **_buffers(job.workload),
         "disable_slat": 1,
@@ -81,7 +81,7 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
     }
     for number, path in enumerate(job.replays):
         wall: Options = {"stonewall": 1} if index and not number else {}
-        seed = {"randseed": job.seed + 1 + number}  # of the data
+        seed = {"randseed": job.seed + 1 + number}  # seed of the written data
         yield ""
         yield f"[{_section_name(index, job, number)}]"
         kept = log if job.logged is None or number in job.logged else {}
@@ -91,8 +91,7 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
 def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
     """Return a job file of sections that run at the same time and are reported as one job.
 
-    All options are options of fio. `options` are for all sections; options of a section
-    override them.
+    `options` are fio options for all sections; a section's own options override them.
     """
     lines = ["[global]", *_lines({**_ALWAYS, **options})]
     for number, section in enumerate(sections):
@@ -101,12 +100,12 @@ def sections_jobfile(sections: Sequence[Options], *, options: Mapping[str, str |
 
 
 def filename(path: str) -> str:
-    """Return a path as the value of `filename`. Raises UsageError if a job file cannot hold it."""
+    """Return a path as fio's `filename` value. Raises UsageError if job files cannot have it."""
     return written(Reader.FIO_FILE, path)
 
 
 def log_prefix(index: int, job: Job) -> str:
-    """Return the prefix of the log names of a job, in the directory of its run of fio."""
+    """Return the prefix of a job's log file names, without the directory."""
     return f"{index:02d}-{re.sub(r'[^A-Za-z0-9_]', '-', job.name)[:60]}"
 
 
@@ -119,22 +118,24 @@ def histogram_logs(directory: Path, index: int, job: Job, stream: int | None = N
 
 
 def latency_logs(directory: Path, index: int, job: Job) -> list[Path]:
-    """List the logs of every I/O of a job, one per thread."""
+    """List a job's latency logs, which have each I/O; there is one log per thread."""
     return regular.find_logs(directory, f"{log_prefix(index, job)}_lat.*.log")
 
 
 def _streams(index: int, job: Job) -> Iterator[str]:
-    """Return the sections of a job of several streams, which begin and end together."""
+    """Yield the sections of a job with streams; all streams begin and end together."""
     streams = job.workload.streams
     for number, (stream, part) in enumerate(zip(streams, _parts(job), strict=True)):
         name = f"{log_prefix(index, job)}{_STREAM}{number}"
-        # Each stream is reported on its own. `exitall` and errors end all groups all the same.
+        # A new group gives each stream its own entry in fio's report. `exitall` and errors still
+        # end all groups.
         begin: Options = {"new_group": 1} if number else {"stonewall": 1} if index else {}
         end: Options = {"time_based": 1, "runtime": UNTIL_STOPPED_S}
         if job.runtime_s is not None:
             end = {"time_based": 1, "runtime": _milliseconds(job.runtime_s)}
         if part is not None:
-            # The first stream to reach its part ends all, so that the mix stays the same.
+            # The first stream that has moved its part ends all streams, so that the mix stays the
+            # same.
             end = {"io_size": part, "exitall": 1, **end}
             end.pop("time_based")
         yield ""
@@ -152,10 +153,10 @@ def _streams(index: int, job: Job) -> Iterator[str]:
 
 
 def _parts(job: Job) -> Iterator[int | None]:
-    """Yield the most bytes that each thread of a stream may move; None if it does not write.
+    """Yield, for each stream, the most bytes that a thread may move; None for read-only streams.
 
-    The bytes are split by the rates of the streams if all writing streams have a rate, otherwise
-    equally over all threads.
+    The job's bytes are divided in proportion to the streams' rates if all writing streams have a
+    rate, else equally over all threads.
     """
     streams = job.workload.streams
     rated = all(stream.moved_bytes_per_s for stream in streams if stream.writes)
@@ -202,7 +203,7 @@ def _direction(workload: Workload) -> Options:
     if workload.stride_bytes is not None:
         if workload.stride_bytes <= workload.block_bytes:
             raise UsageError("a stride must be larger than the block")
-        # Not zonemode=strided, which ignores the size and goes beyond the range.
+        # zonemode=strided is not used, because it ignores the size and goes beyond the range.
         skip = f":{workload.stride_bytes - workload.block_bytes}"
     match workload.read_percent:
         case 0:
@@ -226,8 +227,9 @@ def _offsets(job: Job, section: Section) -> Options:
         return seed
     if job.cover:
         return {**seed, "random_generator": "lfsr"} if wants_lfsr(section) else seed
-    # Without a map a pass of fio touches 63 % of the blocks. This is right for steady random I/O,
-    # where each request is independent, and wrong for a fill.
+    # Without a map of written blocks, one pass of fio writes only 63 % of the blocks, some of them
+    # several times. This is right for steady random I/O, where requests are independent, but wrong
+    # for a fill.
     return {**seed, "norandommap": 1, **_zones(workload)}
 
 
@@ -243,7 +245,7 @@ def _zones(workload: Workload) -> Options:
 def _buffers(workload: Workload) -> Options:
     if not workload.writes:
         return {}
-    # fio's default buffers differ in 24 bytes of 4096 and shrink to 7 %.
+    # fio's default buffers differ only in 24 of 4096 bytes, so a drive could compress them to 7 %.
     return {"zero_buffers": 1} if workload.content is Content.ZEROS else {"refill_buffers": 1}
 
 
@@ -260,7 +262,8 @@ def _verify(job: Job, section: Section) -> Options:
     }
     if not job.workload.writes:
         return {**options, "continue_on_error": "verify"}
-    # fio makes the random data of each block with its header, so no buffer is filled before.
+    # With a header, fio makes random data for each block anyway, so refilling buffers would be
+    # double work.
     return {**options, "do_verify": 0, "refill_buffers": 0, "scramble_buffers": 0}
 
 
@@ -276,7 +279,7 @@ def _pace(workload: Workload, section: Section) -> Options:
         if workload.thinktime_blocks > 1:
             pace["thinktime_blocks"] = workload.thinktime_blocks
         if workload.burst_us:
-            pace["thinktime_iotime"] = f"{workload.burst_us}us"  # bare, it is seconds
+            pace["thinktime_iotime"] = f"{workload.burst_us}us"  # without a unit, fio takes seconds
     return pace
 
 
@@ -303,7 +306,7 @@ def _histogram_log(prefix: str, job: Job) -> dict[str, str | int]:
     return {
         "write_hist_log": prefix,
         "log_hist_msec": job.histogram_s * 1000,
-        "clat_percentiles": 1,  # the histogram log is a view of these bins
+        "clat_percentiles": 1,  # fio takes the histogram log from these bins
     }
 
 
@@ -318,10 +321,10 @@ def _logs(index: int, job: Job, section: Section) -> Options:
 
 
 def _entries(job: Job, section: Section) -> int:
-    """Return the log size that holds all I/Os of a thread from the start.
+    """Return a log size, in entries, that is large enough for all I/Os of a thread.
 
-    When a log is full, fio lets the queue run empty while it makes the log larger (iolog.c,
-    regrow_logs), so the drive pauses at the 1,024th I/O, the 3,072nd, the 7,168th and so on.
+    When a log is full, fio sends no requests while it enlarges the log (iolog.c, regrow_logs). So
+    without this size, the drive would pause at the 1,024th I/O, the 3,072nd, the 7,168th and so on.
     """
     least, most = LOG_ENTRIES
     if section.pace is not None and job.runtime_s is not None:
@@ -344,7 +347,7 @@ ENGINE_OPTIONS: Mapping[IoEngine, Options] = {
 
 
 def engine_of(jobs: Sequence[Job]) -> IoEngine:
-    """Return the engine of all jobs of a run of fio. Raises ValueError if engines differ."""
+    """Return the engine that all jobs of a run of fio use. Raises ValueError if engines differ."""
     found = {job.workload.engine for job in jobs}
     if len(found) != 1:
         raise ValueError("the jobs of one run of fio have one engine")
@@ -364,15 +367,15 @@ _HEADER_WORDS = -(-_HEADER_BYTES // 8)
 
 
 def written_by_fio(data: bytes) -> bool:
-    """Tell whether every sector is fio's data, zeros or ones, and at least one is fio's.
+    """Tell whether data may be fio's: each sector is fio's, zeros or ones; at least one is fio's.
 
-    With `refill_buffers` fio fills each buffer from one random number: in four rows of 64-bit
-    words, side by side, each word is the one before it in its row times a constant (fio 3.33,
-    lib/rand.c `__fill_random_buf`, hash.h `GOLDEN_RATIO_64`). Other data follows that rule in a
-    sector of 512 bytes by chance once in 2 ** 3840. Compressible data ends with zeros. A block
-    of verified data has a header in one sector, and the words that the header replaced at its
-    start (fio 3.33, verify.c `memswp`). The result is False for a length that is not a multiple
-    of a sector.
+    With `refill_buffers`, fio fills each buffer from one random number. The buffer's 64-bit words
+    form four interleaved rows; in a row, each word is the word before it times a constant (fio
+    3.33, lib/rand.c `__fill_random_buf`, hash.h `GOLDEN_RATIO_64`). By chance, other data follow
+    this rule in a sector of 512 bytes once in 2 ** 3840. Compressible data ends with zeros. A block
+    of verified data has a header in one sector, and the words that the header replaced at its start
+    (fio 3.33, verify.c `memswp`). The result is False for a length that is not a multiple of a
+    sector.
     """
     if not data or len(data) % SECTOR_BYTES:
         return False
@@ -395,8 +398,8 @@ def _follows(words: Sequence[int]) -> bool:
 
 
 def _verified(words: Sequence[int], rows: int, steps: Sequence[int]) -> Iterator[set[int]]:
-    """Yield the steps that the header of verified data breaks: here, at the block's start, both."""
-    whole = _HEADER_BYTES // 8  # words that were replaced at the start, which follow the rule too
+    """Yield sets of words that may break fio's rule in a verified block: start, header, both."""
+    whole = _HEADER_BYTES // 8  # the words moved from the block's start follow the rule, too
     start = {n for n in steps if n < _HEADER_WORDS and n + rows >= whole}
     yield start
     for at, word in enumerate(words):

@@ -1,4 +1,4 @@
-"""Lay out the range of a job over fio's threads; pure arithmetic on bytes."""
+"""Divide the range of a job among fio's threads; only arithmetic on bytes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,21 +9,21 @@ from ssdbench.generator.base import Job
 from ssdbench.generator.fio.arrivals import Pace, shares
 from ssdbench.model.workload import Arrivals, Pattern, Workload
 
-LFSR_FROM_BLOCKS = 1 << 26  # a random map of more blocks than this costs over 8 MiB: use an LFSR
+LFSR_FROM_BLOCKS = 1 << 26  # for more blocks, fio's random map needs over 8 MiB: use an LFSR
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Hold a part of the range for `numjobs` threads that each do `io_bytes`."""
+    """Hold a part of a job's range, in which each of `numjobs` threads does `io_bytes`."""
 
     offset_bytes: int
     size_bytes: int
     block_bytes: int
     numjobs: int = 1
     iodepth: int = 1
-    io_bytes: int | None = None  # per thread; None = until runtime or stop
-    tail: bool = False  # the last part of a range that is not a whole number of blocks
-    pace: Pace | None = None  # of each thread, where a rate is offered
+    io_bytes: int | None = None  # bytes of each thread; None: until runtime or stop
+    tail: bool = False  # the rest of a range, smaller than a block
+    pace: Pace | None = None  # requests per second of each thread, if the job has a rate
 
 
 def largest_block(workload: Workload) -> int:
@@ -32,11 +32,12 @@ def largest_block(workload: Workload) -> int:
 
 
 def sections(job: Job) -> tuple[Section, ...]:
-    """Split the range of a job into parts.
+    """Split the range of a job into parts for threads.
 
     Threads share the range only if their offsets are random. With sequential offsets, or random
-    offsets that cover each block once, each thread has its own part. A fill also gets the tail of a
-    range that is not a whole number of blocks. Raises ValueError when a total is not positive.
+    offsets that cover each block once, each thread has a part for itself. If the range of a fill is
+    not a whole number of blocks, the rest gets another part. Raises ValueError if the job's
+    `total_bytes` is not positive.
     """
     if job.total_bytes is not None and job.total_bytes <= 0:
         raise ValueError(f"{job.name}: the total must be positive, got {job.total_bytes}")
@@ -76,7 +77,7 @@ def sections(job: Job) -> tuple[Section, ...]:
 
 
 def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
-    """Split parts if their threads do not get the same whole number of requests per second."""
+    """Split each part whose threads would get different whole numbers of requests per second."""
     paces = iter([pace for threads, pace in shares(workload, _faster(workload))
                   for _ in range(threads)])  # fmt: skip
     for part in parts:
@@ -85,9 +86,10 @@ def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
 
 
 def _faster(workload: Workload) -> float:
-    """Return the factor that makes rate_iops exact for several block sizes.
+    """Return the factor by which rate_iops must be raised if a job has several block sizes.
 
-    fio paces bytes by the smallest block size, except with Poisson arrivals.
+    fio turns rate_iops into bytes per second by the smallest block size, except with Poisson
+    arrivals.
     """
     split = workload.block_split
     if not split or workload.arrivals is Arrivals.POISSON:
@@ -97,7 +99,7 @@ def _faster(workload: Workload) -> float:
 
 
 def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
-    """Check that a job fits a target; fio would silently shorten it. Raises UsageError."""
+    """Check that a job fits a target, as fio would silently shorten it. Raises UsageError."""
     workload = job.workload
     end = workload.range.offset_bytes + workload.range.length_bytes
     if end > size_bytes:
@@ -112,18 +114,18 @@ def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
 
 
 def wants_lfsr(section: Section) -> bool:
-    """Tell whether a random map of the section would be too large for fio's memory."""
+    """Tell whether fio's map of a section's written blocks would need too much memory."""
     return section.size_bytes // section.block_bytes > LFSR_FROM_BLOCKS
 
 
 def _tail_io(job: Job, *, length: int, tail: int) -> int:
-    """Return the bytes to do in the tail: all of it in each whole pass of a fill."""
+    """Return the bytes to write in the tail: the tail's size times the passes of a fill; else 0."""
     fill = job.total_bytes is not None and (job.cover or job.workload.pattern is Pattern.SEQUENTIAL)
     return tail * ((job.total_bytes or 0) // length) if fill else 0
 
 
 def _split(length: int, unit: int, numjobs: int) -> Iterator[tuple[int, int]]:
-    """Return (start, size) of at most `numjobs` parts of whole units; the last is the largest."""
+    """Yield start and size of at most `numjobs` parts; the last one gets the remainder."""
     units = max(1, length // unit)
     parts = min(numjobs, units)
     start = 0
@@ -135,7 +137,7 @@ def _split(length: int, unit: int, numjobs: int) -> Iterator[tuple[int, int]]:
 
 
 def _share(total: int | None, size: int, of: int, block: int) -> int | None:
-    """Return a thread's part of the total, in whole blocks, rounded up."""
+    """Return one thread's share of the job's total bytes, rounded up to whole blocks."""
     if total is None:
         return None
     return max(1, -(-total * size // (of * block))) * block

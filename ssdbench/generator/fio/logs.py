@@ -1,9 +1,10 @@
 """Read fio's logs after a run: histograms, single I/Os, and how long each request waited.
 
-A thread with one request in flight sends each request when it is due, or when the previous answer
-came: so done = max(due, done before) + latency (Lindley 1952), with fio's latencies, which are in
-nanoseconds. The log's times are whole milliseconds, which place the thread on the clock of the run.
-A request that completed later than this formula says was sent late, and this wait counts too.
+A thread with one request in flight sends a request when the request is due, or when the previous
+answer came if that is later. So done = max(due, done before) + latency (Lindley 1952), with fio's
+latencies, which are in nanoseconds. The times in the log are whole milliseconds; from them follows
+when the thread started on the clock of the run. If a request completed later than by this formula,
+it was sent late, and this wait counts, too.
 """
 
 import re
@@ -30,16 +31,16 @@ _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadLog:
-    """The log entries of one thread (numbered from 1), in order."""
+    """Hold one thread's log entries in order; threads are numbered from 1."""
 
     thread: int
-    t_ms: Whole  # of completion
+    t_ms: Whole  # time of completion
     latency_ns: Whole
     direction: Whole  # 0 reads, 1 writes
 
 
 class DamagedLog(HostLacks, ValueError):
-    """Report a line in a log that fio does not write."""
+    """Report a line in a log that fio cannot have written."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -54,8 +55,8 @@ def histogram_rows(
 ) -> Iterator[tuple[int, Counts]]:
     """Yield rows of "read" or "write" of a histogram log with a time in (from_ms, to_ms].
 
-    A truncated last line is left out, because fio writes the log only after the job. Raises
-    ValueError for a log with other bins than ours.
+    An incomplete last line is left out: fio writes the log after the job, and may have been killed
+    meanwhile. Raises ValueError for a log whose bins differ from ours.
     """
     for line in lines:
         time_ms, _, rest = line.partition(",")
@@ -76,7 +77,7 @@ def _whole(text: str) -> int:
 
 def _counts(text: str) -> Counts:
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # numpy's sign of text that is no number
+        warnings.simplefilter("error", DeprecationWarning)  # numpy's result for other text
         try:
             counts = np.fromstring(text, dtype=np.int64, sep=",")
         except (ValueError, OverflowError, DeprecationWarning) as error:
@@ -87,9 +88,9 @@ def _counts(text: str) -> Counts:
 
 
 def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: float) -> StreamSeen:
-    """Sum the rows of a thread's histogram log with a time in (from_ms, to_ms].
+    """Add up the rows of a thread's histogram log with a time in (from_ms, to_ms].
 
-    A row holds the I/Os that finished since the previous row, or since `origin_ms`.
+    Each row has the I/Os that finished since the row before; for the first row, since `origin_ms`.
     """
     counts = {side: np.zeros(BINS, dtype=np.int64) for side in _DIRECTIONS.values()}
     before_ms, last_ms = origin_ms, 0.0
@@ -114,7 +115,7 @@ def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: fl
 
 
 def merged(rows: Iterable[tuple[int, Counts]]) -> Histogram:
-    """Merge all rows into one histogram."""
+    """Merge all rows of a histogram log into one histogram."""
     total = np.zeros(BINS, dtype=np.int64)
     for _, counts in rows:
         total += counts
@@ -122,9 +123,9 @@ def merged(rows: Iterable[tuple[int, Counts]]) -> Histogram:
 
 
 def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
-    """Return every I/O of a job from the latency logs of its threads, in order of completion.
+    """Return all I/Os of a job from its threads' latency logs, in the order of completion.
 
-    Times count from `origin_ms`, in whole milliseconds as fio writes them.
+    Times count from `origin_ms` and are whole milliseconds, because fio writes no finer times.
     """
     parts = [_latency_rows(lines) for lines in logs]
     rows = np.concatenate(parts) if parts else np.zeros((0, 4), dtype=np.int64)
@@ -147,11 +148,11 @@ def of_thread(name: str, lines: Iterable[str]) -> ThreadLog:
 
 
 def _latency_rows(lines: Iterable[str]) -> Counts:
-    """Parse the columns time, latency, direction, offset; fio 3.33 has 6, later ones more."""
+    """Parse the columns time, latency, direction and offset of a latency log; ignore others."""
     lines = [line for line in lines if line.endswith("\n")]
     if not lines:
         return np.zeros((0, 4), dtype=np.int64)
-    with suppress(ValueError):  # most are as fio writes them
+    with suppress(ValueError):  # the usual, fast way; damaged logs fail here
         return np.loadtxt(lines, np.int64, delimiter=",", usecols=(0, 1, 2, 4), ndmin=2)
     rows = []
     for line in lines:
@@ -164,12 +165,12 @@ def _latency_rows(lines: Iterable[str]) -> Counts:
 
 
 NS_PER_US = 1000
-SLACK_NS = 100 * NS_PER_US  # how much earlier than computed: the gaps' rounding adds up
-LATE_SHARE = 0.2  # of the time sent late without a reason: fio has another schedule
+SLACK_NS = 100 * NS_PER_US  # requests may be this much early, as rounding adds up
+LATE_SHARE = 0.2  # if unexplained delays exceed this share, the schedule is wrong
 
 
 def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
-    """Return thread (from 1), direction and whole rate of each stream of requests."""
+    """Return each thread's number (from 1), direction and whole rate, for all used directions."""
     threads = [part.pace for part in parts for _ in range(part.numjobs) if part.pace]
     return [
         (number, direction, rate)
@@ -181,14 +182,15 @@ def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
 
 def due_requests(job: Job, parts: Sequence[Section], logs: Iterable[ThreadLog], origin_ms: float,
              end_s: float) -> Requests:  # fmt: skip
-    """Return all requests of a job that were due until `end_s`, on a clock from `origin_ms`.
+    """Return all requests of a job that were due until `end_s`, counted from `origin_ms`.
 
-    Raises HostLacks if fio sent them by another schedule.
+    Raises HostLacks if fio sent the requests by a schedule other than the computed one.
     """
     known = due_streams(parts)
     seeds = [poisson_seed(job.seed + 1, thread, way) for thread, way, _ in known]
     rates = np.array([rate for _, _, rate in known], dtype=np.int64)
-    # Threads start after the origin, so a request due after the end on their clock stays so.
+    # Threads start after the origin, so a request that is due after the end on a thread's clock is
+    # also due after the end on the clock of the run.
     schedule = due_us(rates, job.workload.arrivals, seeds, end_s * 1e6)
     due = {one[:2]: at * NS_PER_US for one, at in zip(known, schedule, strict=True)}
     found = [
@@ -218,7 +220,7 @@ def _together(
 def _thread(
     log: ThreadLog, due: dict[int, Whole], origin_ms: float, end_s: float
 ) -> tuple[Requests, Whole]:
-    """Return the requests of one thread, and the unexplained delay of each when it was sent."""
+    """Return the requests of one thread, and by how much each was sent late without a reason."""
     was_due = np.zeros(len(log.t_ms), dtype=np.int64)
     rest = []
     for way, at in due.items():
@@ -226,7 +228,8 @@ def _thread(
         was_due[mine] = at[: len(mine)]
         rest.append((at[len(mine) :], way))
     start_ms = _start_ms(log, was_due, origin_ms)
-    # Max-plus: done is the latest of all (due or seen, plus latency), plus the latencies after it.
+    # `done` of a request is a maximum over all requests up to it: the time due plus latency (or the
+    # logged time), plus the latencies of the requests in between.
     total = np.cumsum(log.latency_ns)
     seen = (log.t_ms - start_ms) * NS_PER_MS
     done = total + np.maximum.accumulate(
@@ -251,7 +254,7 @@ def _thread(
 
 
 def _start_ms(log: ThreadLog, was_due: Whole, origin_ms: float) -> float:
-    """Return when the thread began, in whole ms of the log: no request was sent before due."""
+    """Return when a thread began, in whole ms: the latest time by which no request was early."""
     if not len(log.t_ms):
         return origin_ms
     return int((log.t_ms - (was_due + log.latency_ns - SLACK_NS) // NS_PER_MS).min())

@@ -1,7 +1,7 @@
-"""Read fio's report (`json+`) and decide whether it can be believed; pure.
+"""Read fio's report (`json+`) and decide whether it can be trusted; no I/O.
 
-fio ends with status 0 although a device vanished, reads 0 bytes without an error, and reports error
-0 beside a status of 1. Therefore every sign of an error is checked, and no single sign is trusted.
+fio may end with status 0 although a device is gone, read 0 bytes without an error, or report error
+0 but end with status 1. So all signs of an error are checked, and no single one is trusted.
 """
 
 import errno
@@ -27,23 +27,23 @@ from ssdbench.stats.histogram import Histogram
 
 Json = Mapping[str, Any]
 
-MOST_COUNTED = 2**62  # two of them are still a number of the kernel
+MOST_COUNTED = 2**62  # the sum of two still fits into 64 bits
 _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 
 
 class CutShort(ValueError):
-    """Report that fio's report has no complete document, or ends within one."""
+    """Report that fio's report has no complete JSON document, or ends inside one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One of our jobs with all its threads: a reporting group, or one group per stream."""
+    """Hold the results of one of our jobs, from one reporting group or one group per stream."""
 
     outcome: JobOutcome
-    error: int  # errno of the first thread that failed, 0 if none
-    short_ios: int  # I/Os that moved fewer bytes than asked
+    error: int  # errno of the first thread that failed; else 0
+    short_ios: int  # I/Os that moved too few bytes
     dropped_ios: int
-    errors_seen: int  # with continue_on_error only
+    errors_seen: int  # errors counted with continue_on_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,15 @@ class Report:
     """Hold the report of one run of fio."""
 
     version: str
-    groups: tuple[Group, ...]  # in the order in which they ran
-    preamble: str  # what fio wrote before the document
+    groups: tuple[Group, ...]  # in the order in which the jobs ran
+    preamble: str  # messages of fio before the JSON document
 
 
 def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> Report:
-    """Parse the last report in `text`; its jobs are named by `names`, with `groups_of` groups each.
+    """Parse the last report in `text`; `names` has the jobs, `groups_of` their numbers of groups.
 
-    fio puts messages before the document, and with --status-interval several documents one after
-    another. Raises CutShort.
+    fio writes messages before the JSON document. With --status-interval it writes several documents
+    one after another. Raises CutShort.
     """
     sizes = groups_of or [1] * len(names)
     starts = [found.start() for found in _DOCUMENT.finditer(text)]
@@ -88,26 +88,26 @@ def version_of(text: str) -> tuple[int, int]:
 
 
 def engines_of(text: str) -> frozenset[str]:
-    """Return the names of the I/O engines that `fio --enghelp` lists."""
+    """Return the names of the I/O engines in the output of `fio --enghelp`."""
     return frozenset(re.findall(r"^\t(\S+)$", text, re.MULTILINE))
 
 
 def _count(value: object) -> int:
-    """Check a count; text, fractions and impossible numbers are refused."""
+    """Return a count of fio's report. Raises ValueError for text, fractions, impossible numbers."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_COUNTED:
         raise ValueError(f"{value!r} is not a count")  # ValueError, because fio's text is wrong
     return value
 
 
 def _measure(value: object) -> float:
-    """Check that a time or a share is a possible number."""
+    """Return a time or share of fio's report. Raises ValueError for an impossible number."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
         raise ValueError(f"{value!r} is not a measurement")
     return float(value)
 
 
 def _number_of(error: object) -> int:
-    """Return an errno, which some versions of fio write with a minus sign."""
+    """Return the errno of a job; some versions of fio write it with a minus sign."""
     if not isinstance(error, int) or isinstance(error, bool):
         raise ValueError(f"{error!r} is not an errno")
     return _count(abs(error))
@@ -121,7 +121,7 @@ def _groups(jobs: Sequence[Json]) -> list[list[Json]]:
 
 
 def _job(name: str, groups: Sequence[Sequence[Json]]) -> Group:
-    """Make a job from its groups, with a result for each stream if it has several."""
+    """Make a job's result from its reporting groups; several groups are the job's streams."""
     whole = _group(name, list(chain.from_iterable(groups)))
     if len(groups) < 2:
         return whole
@@ -130,7 +130,7 @@ def _job(name: str, groups: Sequence[Sequence[Json]]) -> Group:
 
 
 def _group(name: str, parts: Sequence[Json]) -> Group:
-    # group_reporting leaves one entry per group, but an error may split it.
+    # With group_reporting fio writes one entry per group, but after an error perhaps several.
     runtime_ms = sum(_measure(part.get("job_runtime", 0)) for part in parts) or 1.0
 
     def cpu(field: str) -> float:
@@ -174,7 +174,7 @@ def _direction(sides: Sequence[Json]) -> Direction:
     longest_ns = max(_measure(latency["max"]) for latency in latencies)
     return Direction(
         ios=sum(ios),
-        bytes=sum(_count(side.get("io_bytes", 0)) for side in sides),  # flushes have none
+        bytes=sum(_count(side.get("io_bytes", 0)) for side in sides),  # not for flushes
         runtime_s=max(_measure(side.get("runtime", 0)) for side in sides) / 1000,
         latency=Histogram.merged(_histogram(side) for side in sides).ended(longest_ns),
         lat_mean_ns=mean(latencies),
@@ -189,25 +189,25 @@ def _histogram(side: Json) -> Histogram:
 
 
 STATUS_AFTER_SIGINT = 128
-EARLY_S = 1.0  # a timed job that ends this much too early was cut short
+EARLY_S = 1.0  # a timed job that ends earlier by more was cut short
 
 _GONE = {errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.ENOENT, errno.ENOMEDIUM}
 _OURS = {errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
-_TOO_MANY_ZONES = {errno.EOVERFLOW, errno.ETOOMANYREFS}  # active, open
+_TOO_MANY_ZONES = {errno.EOVERFLOW, errno.ETOOMANYREFS}  # too many zones active; open
 _IO_ERROR = re.compile(
     r"io_u error on file (?P<file>.+?): (?P<text>Too many references: cannot splice|[^:]+): "
     r"(?P<direction>\w+) offset=(?P<offset>\d+)"
 )
-# What fio prints of a block that is not what was written; a read may have several blocks.
+# fio's message about a block with wrong data; a read may have several blocks.
 _WRONG = re.compile(
     r"(?P<what>bad header offset|bad [a-z ]+|[a-z0-9-]+: verify failed)[^\n]* at file .+? offset "
     r"(?P<place>\d+), length \d+(?: \(requested block: offset=(?P<read>\d+))?"
 )
-# The message of the virtual-time library before it ends fio (native/vt.h: VT_EXIT_…).
+# The message that the virtual-time library writes before it ends fio (native/vt.h: VT_EXIT_…).
 _REFUSAL = re.compile(r"^ssdbench: (?P<text>.+)$", re.MULTILINE)
 _LIBRARY: dict[int, type[SsdbenchError]] = {
-    95: UsageError,  # an option that virtual time cannot honour
-    96: DeviceError,  # every job waits, and no event is left
+    95: UsageError,  # an option that is not possible in virtual time
+    96: DeviceError,  # each job waits for something that will not happen
     97: HostLacks,  # state file, clock page and library do not match
     98: HostLacks,  # the process that controlled fio is gone
     99: HostLacks,  # the disk under the drive's files is full or fails
@@ -224,7 +224,7 @@ _MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
 
 
 class Expected(Protocol):
-    """The expected properties of a job: its name, its reporting groups, and when it ends."""
+    """Define what is checked of a job: its name, reporting groups, end and verification."""
 
     @property
     def name(self) -> str: ...
@@ -244,21 +244,21 @@ class Ending:
 
     argv: tuple[str, ...]
     status: int
-    output: str  # the report with whatever surrounds it
+    output: str  # fio's report and other text around it
     stderr: str
-    stopped: bool  # we asked it to end
-    target: str  # the name for people
-    hung_s: float | None = None  # how long no I/O finished, until we killed it
-    late_s: float | None = None  # after how long without an end we killed it
+    stopped: bool  # ssdbench asked fio to end
+    target: str  # the target's name in messages
+    hung_s: float | None = None  # fio was killed after so long without a finished I/O
+    late_s: float | None = None  # fio was killed because it ran for longer
 
     @property
     def badly(self) -> bool:
-        """Tell whether the status alone means a failure."""
+        """Tell whether fio's exit status means a failure."""
         return self.status not in ({0, STATUS_AFTER_SIGINT} if self.stopped else {0})
 
 
 def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
-    """Return the report of a run if nothing contradicts it.
+    """Return the report of a run of fio if no sign of an error contradicts it.
 
     Raises DeviceError, DeviceLost, HostLacks or CommandFailed (fio crashed, or cut its report).
     """
@@ -294,14 +294,14 @@ def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
 
 
 def _compared(ending: Ending, job: Expected, group: Group) -> Group:
-    """Return the group with the reads that returned wrong data, which are no errors of a request.
+    """Count reads that returned wrong data as such, not as I/O errors.
 
-    fio reports each of them as EILSEQ, and says what was wrong with the first block of the read.
+    fio reports each such read as EILSEQ, and writes a message about the read's first wrong block.
     """
     if job.verify is None or group.error not in (0, errno.EILSEQ) or not group.errors_seen:
         return group
     told = ending.stderr + ending.output
-    # Several lines may tell of one place: the first counts.
+    # fio may write several lines about one read: the first line counts.
     kinds = {found["read"] or found["place"]: found for found in reversed([*_WRONG.finditer(told)])}
     absent = len(kinds) or group.errors_seen  # another version of fio may use other words
     misplaced = sum(found["what"] == "bad header offset" for found in kinds.values())

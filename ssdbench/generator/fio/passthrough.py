@@ -1,8 +1,8 @@
-"""Run fio on a claimed drive, also without the block layer (NVMe passthrough).
+"""Run fio on a claimed drive, through the block layer or past it (NVMe passthrough).
 
-The generic node of a namespace (/dev/ng0n1) ignores claims, and the kernel does not count its
-requests. So fio inherits the claim on the block node, its requests are counted in its io_uring
-rings, and the last sum comes from its report.
+The generic node of a namespace (/dev/ng0n1) ignores claims, and the kernel does not count requests
+to it. So fio inherits the claim on the block node. Its requests are counted in fio's io_uring
+rings; the final sum comes from fio's report.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ REPORT = "fio.json"
 
 
 class PassthroughFio:
-    """Run fio on a claimed drive, through the block layer or without it."""
+    """Run fio on a claimed drive, through the block layer or by NVMe passthrough."""
 
     def __init__(
         self,
@@ -45,14 +45,14 @@ class PassthroughFio:
 
     @property
     def name(self) -> str:
-        """Return `fio 3.33`."""
+        """Return the generator's name and version, such as `fio 3.33`."""
         return self._through.name
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start jobs, one after another, in one process. Raises the errors of `Fio.start`."""
+        """Start one fio that runs the jobs in order. Raises the errors of `Fio.start`."""
         if not jobs or engine_of(jobs) is not IoEngine.IO_URING_CMD:
             return self._through.start(jobs, artifacts=artifacts)
-        with nvme.generic(self._node, self._claim) as descriptor:  # fio has its own from then on
+        with nvme.generic(self._node, self._claim) as descriptor:  # fio has inherited a copy
             way = PassthroughAttachment(self._node, self._claim, descriptor)
             if any(job.workload.writes for job in jobs):
                 self._before_writing_past()
@@ -69,7 +69,7 @@ class PassthroughAttachment(DeviceAttachment):
         self._report = Path()
 
     def options(self) -> Options:
-        """Return options for the same threads on the generic node; it has no page cache."""
+        """Return the usual options, changed for the generic node, which has no page cache."""
         return {
             "ioengine": self.engine,
             "thread": 1,
@@ -77,26 +77,26 @@ class PassthroughAttachment(DeviceAttachment):
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Return an empty environment, and note where fio will report."""
+        """Return an empty environment, and remember where fio's report will be."""
         self._report = directory / REPORT
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return the claim, which keeps the drive ours until fio ends, and the generic node."""
+        """Return descriptors of the claim, which lasts until fio ends, and of the generic node."""
         return (self._claim, self._generic)
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs that cannot be served or counted."""
+        """Raise UsageError for jobs that the device cannot serve or that cannot be counted."""
         super().require(jobs)
         if one_block(jobs) is None or len(_directions(jobs)) != 1:
             raise UsageError("past the block layer, fio has one block size and one direction")
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return one-second samples from fio's io_uring rings."""
+        """Return the source of one-second samples: fio's io_uring rings."""
         (reads,) = _directions(jobs)
         meter = PassthroughMeter(
             Rings(process.pid, self._root),
-            # None of ours: whatever the block node did meanwhile is somebody else's.
+            # fio sends nothing through the block node, so all I/O there is from other programs.
             DeviceMeter(
                 self._major_minor,
                 process.pid,
@@ -113,7 +113,7 @@ class PassthroughAttachment(DeviceAttachment):
 
 
 class PassthroughMeter:
-    """Count the completed requests in fio's rings; at the end, in fio's report."""
+    """Count completed requests in fio's io_uring rings, and after fio's end in its report."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class PassthroughMeter:
         self._reported = ended
 
     def read(self) -> Reading:
-        """Return the present sums of the counters."""
+        """Return the sums of completed I/O up to now."""
         ios = max(self._rings.ended(), self._reported())
         foreign = self._others.read().foreign_ios
         if self._reads:
@@ -144,13 +144,13 @@ class PassthroughMeter:
 
 
 def _directions(jobs: Sequence[Job]) -> set[bool]:
-    """Return the kind of each job; True means that the job reads, False that it writes."""
+    """Return, for each job, True if the job reads or False if the job writes."""
     shares = {job.workload.read_percent for job in jobs}
     return {share > 0 for share in shares} | {share == 100 for share in shares}
 
 
 def _reported_ios(report: Path, names: Sequence[str]) -> int:
-    """Return the requests in fio's report; 0 without one."""
+    """Return the number of requests in fio's report; 0 without a report."""
     try:
         groups = parse(report.read_text(errors="replace"), names).groups
     except (OSError, CutShort):

@@ -1,6 +1,7 @@
 """Sample a running fio every second from the kernel's counters.
 
-The times of samples are fixed: a late sample covers more time, the next is on time again.
+Samples are taken at fixed times. A late sample covers more than a second; the sample after it is on
+time again.
 """
 
 import signal
@@ -22,16 +23,16 @@ from ssdbench.host.counters import (
     process_counters,
 )
 
-FIRST_IO_POLL_S = 0.01  # the error of the start of the first second
+FIRST_IO_POLL_S = 0.01  # by so much the first second may start too early or late
 STOP_SIGNAL = signal.SIGINT
-STARTS_WITHIN_S = 10.0  # from the start of fio to the start of its jobs, on a busy host
-STOP_GRACE_S = 15.0  # fio ends its I/O, writes logs and its report
+STARTS_WITHIN_S = 10.0  # fio needs this to start its jobs on a busy host
+STOP_GRACE_S = 15.0  # time for fio to end its I/O and write logs and report
 KILL_GRACE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The I/O counters up to now; I/Os of other programs are counted separately."""
+    """Hold sums of I/O up to now; I/Os of other programs are counted separately."""
 
     read_ios: int = 0
     write_ios: int = 0
@@ -41,11 +42,11 @@ class Reading:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Return counts that change as long as I/O finishes."""
+        """Return the bytes read and written, which change as long as I/O finishes."""
         return self.read_bytes, self.write_bytes
 
     def since(self, before: "Reading", *, t_s: float, duration_s: float) -> Second:
-        """Return the I/O between two readings."""
+        """Return the I/O since an earlier reading."""
         return Second(
             t_s=t_s,
             duration_s=duration_s,
@@ -58,10 +59,10 @@ class Reading:
 
 
 class Feed(Protocol):
-    """Provide the seconds of a run of fio."""
+    """Define the source of the seconds of one run of fio."""
 
-    origin_s: float  # time of t_s = 0, on the clock of fio's logs: CLOCK_MONOTONIC
-    hung_s: float | None  # set when fio was killed because no I/O finished for so long
+    origin_s: float  # when t_s was 0, on CLOCK_MONOTONIC, the clock of fio's logs
+    hung_s: float | None  # how long no I/O finished, if fio was killed for this
 
     def seconds(self) -> Iterator[Second]:
         """Yield one Second after another until fio has ended."""
@@ -77,10 +78,10 @@ class Feed(Protocol):
 
 
 class Meter(Protocol):
-    """Read the counters of a running fio."""
+    """Define the counters of the I/O of a running fio."""
 
     def read(self) -> Reading:
-        """Return the present sums; after the end of fio, the last readable sums."""
+        """Return the sums of I/O up to now; after fio's end, the last sums that could be read."""
         ...
 
     def close(self) -> None:
@@ -89,20 +90,22 @@ class Meter(Protocol):
 
 
 def one_block(jobs: Sequence[Job]) -> int | None:
-    """Return the size of every I/O of the jobs, or None when there are several."""
+    """Return the size of the jobs' I/Os if all have the same size, else None."""
     blocks = {size for job in jobs for size in job.workload.block_sizes}
     return blocks.pop() if len(blocks) == 1 else None
 
 
 class DeviceMeter:
-    """Read the counters of a block device, and fio's own counters to separate I/O of others.
+    """Read a block device's counters, and the process fio's counters to separate others' I/O.
 
-    fio's counters move when an I/O is submitted and the device's when it is done, so bytes of the
-    device beyond fio's count belong to other programs. With one block size the I/Os are computed
-    from bytes, because the kernel merges and splits requests.
+    The kernel counts an I/O for fio when it is submitted, and for the device when it is done. So if
+    the device has more bytes than fio, the additional bytes belong to other programs. If all I/Os
+    have one size, their number is computed from the bytes, because the kernel merges and splits
+    requests.
 
-    fio's counters include its libraries and logs on the system's disk. So if all jobs only write
-    (`reads` False) or only read, I/O in the other direction belongs to other programs.
+    The counters of the process fio also include its libraries and logs on the system's disk. So if
+    all jobs only write (`reads` False) or only read, all I/O of the device in the other direction
+    counts as I/O of other programs.
     """
 
     def __init__(
@@ -124,11 +127,11 @@ class DeviceMeter:
             self._disk.close()
             raise
         self._base: tuple[DiskStat, ProcessIo] | None = None
-        self._foreign = (0, 0)  # bytes read and written by others, at most so far
+        self._foreign = (0, 0)  # largest bytes read, written by others so far
         self._last = Reading()
 
     def read(self) -> Reading:
-        """Return the sums now."""
+        """Return the sums of the device's I/O up to now."""
         try:
             disk = self._disk.read()
         except (OSError, ValueError):
@@ -172,10 +175,10 @@ class DeviceMeter:
 
 
 class FileMeter:
-    """Count fio's own I/O, for a file whose file system other programs share.
+    """Count the I/O of the process fio, for a file on a disk that other programs use, too.
 
-    fio's I/O before it starts its jobs is left out. fio starts them when it sets the signal handler
-    for a stop (`set_sig_handlers` in its backend.c).
+    I/O of fio before the start of its jobs does not count. fio is known to start its jobs when it
+    sets the signal handler for a stop (`set_sig_handlers` in its backend.c).
     """
 
     def __init__(self, pid: int, *, block_bytes: int, root: Path) -> None:
@@ -187,7 +190,7 @@ class FileMeter:
         self._last = Reading()
 
     def read(self) -> Reading:
-        """Return the sums now."""
+        """Return the sums of fio's I/O up to now."""
         try:
             now = ProcessIo.parse(self._process.read())
         except (OSError, ValueError):
@@ -210,7 +213,7 @@ class FileMeter:
 
 
 class KernelFeed:
-    """Yield seconds of a running fio until it ends; end it when it hangs or ignores a stop."""
+    """Yield seconds of a running fio until it ends; end a fio that hangs or ignores a stop."""
 
     def __init__(
         self,
@@ -228,14 +231,14 @@ class KernelFeed:
         self._clock = clock
         self._stopped_at: float | None = None
         self._moved: tuple[float, tuple[int, int]] = (clock(), (0, 0))
-        self.origin_s = clock()  # time of t_s = 0
-        self.hung_s: float | None = None  # set when fio was killed because no I/O finished
+        self.origin_s = clock()  # when t_s was 0
+        self.hung_s: float | None = None  # set if fio was killed because no I/O finished
 
     def stop(self) -> None:
-        """Ask fio to end its I/O and to report within STOP_GRACE_S.
+        """Ask fio to end its I/O and to write its report within STOP_GRACE_S.
 
-        The method waits until fio has started its jobs, because fio would end without a report
-        before that.
+        The method first waits until fio has started its jobs, because a fio that is stopped earlier
+        ends without a report.
         """
         if self._stopped_at is None:
             until = self._clock() + STARTS_WITHIN_S
@@ -266,7 +269,7 @@ class KernelFeed:
         self._process.terminate(KILL_GRACE_S)
 
     def _numbers(self, start: float) -> Iterator[int]:
-        """Yield the number of the next full second; seconds that have passed are left out."""
+        """Yield the number of the next full second; skip seconds that have already passed."""
         number = 0
         while True:
             number = max(number + 1, int(self._clock() - start) + 1)
@@ -285,7 +288,7 @@ class KernelFeed:
         return now, before
 
     def _wait(self, until: float) -> bool:
-        """Wait until a time and check fio's health; return whether fio ended before."""
+        """Wait until a time; end fio if it hangs; return True if fio has ended."""
         if self._process.ended(until - self._clock()):
             return True
         now, progress = self._clock(), self._meter.read().progress

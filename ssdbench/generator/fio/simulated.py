@@ -1,4 +1,4 @@
-"""Run an unmodified fio on the simulated drive, whose clock advances only on request."""
+"""Run an unmodified fio on the simulated drive, whose clock advances only when asked."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,14 +13,14 @@ from ssdbench.sim.virtualtime import VirtualClock, VtSample
 from ssdbench.units import MIB
 
 ENGINE = "nbd"
-LARGEST_BLOCK = 64 * MIB  # fio's nbd engine aborts above it
-SECTOR_BYTES = 512  # and refuses what is no multiple of it
-REPORT_GRACE_S = 60.0  # real seconds to write logs and report after the last virtual one
+LARGEST_BLOCK = 64 * MIB  # fio's nbd engine aborts for larger blocks
+SECTOR_BYTES = 512  # fio's nbd engine refuses blocks of other multiples
+REPORT_GRACE_S = 60.0  # real seconds for fio to write its report at the end
 PAGE = "clock"
 
 
 class SimFeed:
-    """Yield seconds of virtual time; the drive waits until the next second is requested."""
+    """Yield seconds of virtual time; the drive's clock stops until the next second is requested."""
 
     def __init__(self, process: Process, clock: VirtualClock, *, step_s: int) -> None:
         self._process = process
@@ -28,10 +28,10 @@ class SimFeed:
         self._step_s = step_s
         self._over = False
         self.origin_s = 0.0
-        self.hung_s: float | None = None  # the library has a watchdog of its own
+        self.hung_s: float | None = None  # the virtual-time library has its own watchdog
 
     def seconds(self) -> Iterator[Second]:
-        """Yield one Second after another, in steps; the last may be shorter."""
+        """Yield one Second after another; the clock advances `step_s` at once."""
         while not self._over:
             samples = self._clock.advance(self._step_s, alive=lambda: not self._process.ended(0.0))
             self.origin_s = self._clock.first_io_s
@@ -40,7 +40,7 @@ class SimFeed:
             yield from (_second(sample) for sample in samples)
 
     def stop(self) -> None:
-        """End the jobs at the current second of the drive's clock."""
+        """End the jobs at the current time of the drive's clock."""
         if not self._over:
             self._clock.stop()
 
@@ -61,7 +61,7 @@ class SimFeed:
 class SimAttachment:
     """Reach a simulated drive in its state file, in virtual time.
 
-    `step_s` is the number of seconds of the drive's clock between two checks of the judge.
+    The drive's clock advances by `step_s` seconds between two checks by the caller.
     """
 
     engine = ENGINE
@@ -85,7 +85,7 @@ class SimAttachment:
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Make a new clock for the next fio; its page lies in `directory` until fio ends."""
+        """Make a virtual clock for the next fio; its file is in `directory` until fio ends."""
         self._clock = VirtualClock.create(
             directory / PAGE,
             state=self._drive.path,
@@ -94,7 +94,7 @@ class SimAttachment:
         return self._clock.environment()
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return the lock of the state file."""
+        """Return the locked descriptor of the state file, which fio inherits."""
         return (self._drive.fileno(),)
 
     def require(self, jobs: Sequence[Job]) -> None:
@@ -111,7 +111,7 @@ class SimAttachment:
         """Do nothing: the state file is locked, so no other process can change it."""
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> SimFeed:
-        """Return one-second samples from the simulated drive."""
+        """Return the source of one-second samples: the simulated drive."""
         if self._clock is None:
             raise ValueError("environment() makes the clock that watch() reads")
         clock, self._clock = self._clock, None

@@ -1,9 +1,9 @@
-"""Read fio jobs that a user wrote, and rewrite them for the simulated drive; pure.
+"""Read fio jobs that a user wrote, and rewrite them for the simulated drive; no I/O.
 
-Job files are read as fio reads them (`parse_jobs_ini` in its init.c): a line is an option, a
-section or a comment; blanks around it do not count, and the rest of a line after ; or # is a
-comment. On a command line, options before the first --name are global, and each --name begins a
-new section.
+Job files are read in the way of fio (`parse_jobs_ini` in its init.c): a line is an option, a
+section or a comment. Blanks at both ends of a line do not count, and all text of a line after ; or
+# is a comment. On a command line, options before the first --name are global, and each --name
+begins a new section.
 """
 
 import re
@@ -15,7 +15,7 @@ from ssdbench.errors import UsageError
 GLOBAL = "global"
 DEFAULT_ENGINE = "psync"
 
-# fio's engines that reach a block device. A synchronous one has one request in flight per job.
+# fio's engines for block devices. A job with a synchronous engine has one request in flight.
 SYNCHRONOUS = frozenset(["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice", "sg"])
 ASYNCHRONOUS = frozenset(["libaio", "io_uring", "io_uring_cmd", "posixaio", "nbd"])
 
@@ -56,7 +56,8 @@ _REFUSED_VALUES: Mapping[tuple[str, str], str] = {
     ("create_serialize", "0"): _CRASHES,
 }
 
-# Options on where data lie and how files are made. There is only one file: the drive.
+# Options that say where files are and how fio makes them; left out, because the drive is the only
+# file.
 _PLACES = frozenset(
     ["filename", "directory", "filename_format", "unique_filename", "opendir", "nrfiles",
      "openfiles", "file_service_type", "lockfile", "fallocate", "fadvise_hint", "create_serialize",
@@ -65,9 +66,10 @@ _PLACES = frozenset(
      "ioscheduler", "disk_util"]
 )  # fmt: skip
 _CACHED = {("direct", "0"), ("buffered", "1"), ("buffered", "")}
-_PROMISED = frozenset({"sync", "atomic"})  # flags of open(2), which is not called here
+_PROMISED = frozenset({"sync", "atomic"})  # flags of open(2), which fio's nbd engine does not call
 
-# Options of a job whose value may only follow a "="; all others may have it in the next argument.
+# Options of a job that need "=" before their value. Other options may have their value in the next
+# argument.
 _FLAGS = frozenset(
     ["bs_unaligned", "blocksize_unaligned", "exitall", "exitall_on_error", "group_reporting",
      "new_group", "norandommap", "refill_buffers", "stonewall", "wait_for_previous", "thread",
@@ -75,7 +77,7 @@ _FLAGS = frozenset(
      "sqthread_poll", "nonvectored", "userspace_reap"]
 )  # fmt: skip
 
-# Options of fio itself. Those that take a value may have it in the next argument.
+# Options of fio itself. Those with a value may have the value in the next argument.
 _GENERAL_WITH_VALUE = frozenset(
     ["output", "output-format", "terse-version", "append-terse", "bandwidth-log", "latency-log",
      "eta", "eta-newline", "eta-interval", "status-interval", "section", "alloc-size", "max-jobs",
@@ -96,10 +98,10 @@ _SHORT = {"-h": "help", "-v": "version", "-D": "daemonize", "-o": "output"}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Hold an option as the user wrote it; `place` is `FILE:LINE`, or the argument."""
+    """Hold an option as the user wrote it; `place` is `FILE:LINE` or the argument."""
 
     name: str
-    value: str  # empty where the user gave none
+    value: str  # empty if the user gave no value
     place: str
 
     def __str__(self) -> str:
@@ -108,7 +110,7 @@ class Option:
 
 @dataclass(slots=True)
 class Section:
-    """Hold a section of a job file; several may be global."""
+    """Hold a section of a job file; a file may have several global sections."""
 
     name: str
     options: list[Option] = field(default_factory=list)
@@ -131,11 +133,11 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """Hold a job file for the simulated drive, and sentences about the changes."""
+    """Hold a job file rewritten for the simulated drive, and sentences about the changes."""
 
     text: str
     changes: tuple[str, ...]
-    verifies: bool  # so what is written must be kept
+    verifies: bool  # the job verifies data, so the drive must keep data
 
 
 def command_line(arguments: Sequence[str]) -> CommandLine:
@@ -196,10 +198,10 @@ def job_file(text: str, *, path: str) -> tuple[Section, ...]:
 def for_simulated_drive(
     sections: Sequence[Section], *, engine_options: Callable[[str], frozenset[str]]
 ) -> Rewritten:
-    """Rewrite the jobs for the one simulated drive, through fio's nbd engine.
+    """Rewrite a user's jobs so that they run on the simulated drive, by fio's nbd engine.
 
-    `engine_options(ENGINE)` are the options that only this engine of fio knows. Raises UsageError,
-    with the place, for an option whose meaning would be lost.
+    `engine_options(ENGINE)` returns the options that only this I/O engine of fio knows. Raises
+    UsageError, with the place, for an option that would not have its effect on the simulated drive.
     """
     rewriting = _Rewriting(engine_options)
     lines = ["[global]", *(f"{name}={value}" for name, value in ON_THE_DRIVE.items())]
@@ -215,7 +217,7 @@ class _Rewriting:
         self._engine_options = engine_options
         self._global_engine = DEFAULT_ENGINE
         self._global_depth = ""
-        self.changes: dict[str, None] = {}  # in order, each once
+        self.changes: dict[str, None] = {}  # sentences in order, without repetitions
         self.verifies = False
 
     def lines(self, section: Section) -> Iterator[str]:
@@ -252,7 +254,7 @@ class _Rewriting:
         if option.name == "verify" and option.value not in ("", "0", "none"):
             self.verifies = True
         if option.name in ("ioengine", "iodepth"):
-            return False  # settled for the section as a whole
+            return False  # decided later, for the whole section
         if option.name in ON_THE_DRIVE:
             if option.value not in ("", ON_THE_DRIVE[option.name]):
                 self._note(option, f"is {ON_THE_DRIVE[option.name]}")

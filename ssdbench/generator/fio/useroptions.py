@@ -1,8 +1,8 @@
-"""List the options that a user's fio job may have, and read their values as fio does; pure.
+"""List the options that a user's fio job may have, and read their values as fio does; no I/O.
 
-Every other option is refused by name, with its line. So no job file can start a program, name a
-file or a device, or set how long it runs. Request sizes and rates are in `userrequests`. Raises
-UsageError, with the place, for a bad value.
+An option that is not listed is refused, with its name and line. So no job file can start a program,
+name a file or a device, or set how long the job runs. Request sizes and rates are read in
+`userrequests`. A bad value raises UsageError, with the place.
 """
 
 import math
@@ -40,7 +40,7 @@ _ALIASES: Mapping[str, str] = {
 PRIORITY = frozenset(
     ["prio", "prioclass", "cmdprio", "cmdprio_class", "cmdprio_percentage", "cmdprio_bssplit"]
 )
-# Options on what a job does; fio gets them unchanged.
+# Options that decide the I/O of a job; fio gets them unchanged.
 REQUESTS = PRIORITY | frozenset(
     ["rwmixread", "rwmixwrite", "rw_sequencer", "ba", "percentage_random", "random_distribution",
      "norandommap", "softrandommap", "random_generator", "iodepth_batch",
@@ -52,11 +52,11 @@ PACE = frozenset(
     ["rate", "rate_iops", "rate_process", "rate_cycle", "rate_ignore_thinktime", "thinktime",
      "thinktime_spin", "thinktime_blocks", "thinktime_blocks_type", "thinktime_iotime"]
 )  # fmt: skip
-_READ = frozenset(  # parsed here, and written in our own form
+_READ = frozenset(  # values are parsed here and written again in one form
     ["rw", "bs", "bsrange", "bssplit", "iodepth", "numjobs", "size", "offset", "offset_align",
      "offset_increment", "ioengine", "direct", "buffered", "stonewall", "new_group"]
 )  # fmt: skip
-_VALUED = _READ - {"stonewall", "new_group", "direct", "buffered"}  # not by their name alone
+_VALUED = _READ - {"stonewall", "new_group", "direct", "buffered"}  # allowed only with some values
 
 _LENGTH = "the profile sets how long each repeat settles and is measured"
 _SEEDS = "each repeat has other offsets and data, from the seed of the run"
@@ -98,9 +98,9 @@ _REFUSED: Mapping[str, str] = {
     "profile": "it replaces the jobs by its own",
     "kb_base": "sizes always have fio's default units",
 }  # fmt: skip
-# At these values, fio's defaults or off, an option does nothing to a job on one block device. At
-# other values it is refused or unknown. Defaults: options.c of fio 3.33. Whether the installed fio
-# has the option and the value at all, `suite.jobfiles` asks the fio.
+# With these values (fio's defaults or "off") an option has no effect on a job on one block device.
+# With other values the option is refused. Source of the defaults: options.c of fio 3.33.
+# `suite.jobfiles` asks the installed fio whether it knows the option and the value.
 _OFF: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(
         ("unlink", "unlink_each_loop", "verify", "verify_only", "experimental_verify",
@@ -119,7 +119,8 @@ _OFF: Mapping[str, frozenset[str]] = {
         frozenset({"0"}),
     ),
     **dict.fromkeys(("nrfiles", "allow_file_create", "unique_filename", "stats"), frozenset("1")),
-    # These act only on files, on checks, on verified data or on logs that a job may not have.
+    # These options only concern files, checks, verified data or logs, which a measured job cannot
+    # have.
     **dict.fromkeys(
         ("do_verify", "verify_state_save", "verifysort", "fadvise_hint", "create_serialize",
          "create_fsync", "per_job_logs", "openfiles"),
@@ -129,8 +130,8 @@ _OFF: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("zonemode", "lockfile", "unified_rw_reporting", "dataplacement"),
                     frozenset({"none"})),
     **dict.fromkeys(("verify", "continue_on_error"), frozenset({"0", "none"})),
-    "fallocate": frozenset({"0", "none", "native", "posix"}),  # for regular files only
-    "file_service_type": frozenset({"roundrobin", "random", "sequential"}),  # there is one file
+    "fallocate": frozenset({"0", "none", "native", "posix"}),  # for regular files
+    "file_service_type": frozenset({"roundrobin", "random", "sequential"}),  # only one file
     "io_submit_mode": frozenset({"inline"}),
     "exit_what": frozenset({"all"}),
     "wait_for": frozenset({"none"}),
@@ -141,11 +142,11 @@ _OFF: Mapping[str, frozenset[str]] = {
 BUFFERS = frozenset(["zero_buffers", "refill_buffers", "buffer_compress_percentage"])
 
 
-_ZERO = re.compile(r"0+[a-z%]*", re.IGNORECASE)  # with any unit
+_ZERO = re.compile(r"0+[a-z%]*", re.IGNORECASE)  # zero with any unit
 
 
 def known(option: Option) -> tuple[Option, str]:
-    """Return an option by its first name, and why it is left out, if so. Raises UsageError."""
+    """Return an option under its main name, and why it is left out or "". Raises UsageError."""
     name = _ALIASES.get(option.name, option.name)
     named = plain(option.name, MOST_NAME)
     if not option.value.isprintable() or set("$`") & set(option.value):
@@ -171,19 +172,19 @@ def known(option: Option) -> tuple[Option, str]:
 
 
 def wrong(option: Option, why: str, *, hint: str = "") -> UsageError:
-    """Return the error for an option: its place, the option and the fault."""
+    """Make the error about an option: its place, the option and the fault."""
     return UsageError(f"{option.place}: {shown(option)} {why}", hint=hint)
 
 
 def place_of(options: Mapping[str, Option], *names: str) -> str:
-    """Return the place of one of the given options, or of any option."""
+    """Return the place of the first of `names` that is given, else of any option."""
     for option in (*(options[name] for name in names if name in options), *options.values()):
         return option.place
     return "a job without options"
 
 
 def shown(option: Option) -> str:
-    """Format an option for a message."""
+    """Format an option as text for a message."""
     return plain(str(option), 2 * MOST_NAME)
 
 
@@ -197,8 +198,9 @@ _WAYS: Mapping[str, tuple[int, int]] = {  # percent of reads in reads and writes
     "trimwrite": (0, 50),
 }
 _AT_RANDOM = "rand"
-# fio's own: without `kb_base` its ki, mi, gi are powers of 1000, and k, m, g of 1024.
-# `4kib` is 4000 bytes, `4k`, `4kb` and `4ki` are 4096 (__get_mult_bytes of fio's parse.c).
+# fio's own units, which differ from the usual ones. Without `kb_base`, k, m and g are powers of
+# 1024: `4k`, `4kb` and `4ki` are 4096 bytes, but `4kib` is 4000 bytes (__get_mult_bytes of fio's
+# parse.c).
 _SIZE = re.compile(r"(0x[0-9a-f]{1,15}|[0-9]{1,18})(?:([kmgtp])(?:(ib)|i|b)?|b)?", re.IGNORECASE)
 _POWERS = "kmgtp"
 _TIMES_US: Mapping[str, int] = {
@@ -240,11 +242,11 @@ _NUMBERS = frozenset(["bs", "ba", "rate", "rate_iops", "percentage_random"])  # 
 
 
 def by_direction(option: Option) -> tuple[str, str, str]:
-    """Split an option into values for reads, writes and trims; empty if a direction has no value.
+    """Split an option into values for reads, writes and trims; "" for a direction without one.
 
-    fio's rule (handle_option of its parse.c): the last value is also used for later
-    directions, unless a comma follows it. After the last comma of a number, a colon or a minus
-    also ends a value.
+    fio's rule (handle_option of its parse.c): the last value also holds for the directions after
+    it, unless a comma follows the value. In an option with numbers, a colon or a minus after the
+    last comma also ends a value.
     """
     *first, last = option.value.split(",")
     if option.name in _NUMBERS:
@@ -260,18 +262,18 @@ def by_direction(option: Option) -> tuple[str, str, str]:
 
 
 def combined(before: Option, option: Option) -> Option:
-    """Combine an option that is given twice, by direction; empty values stay as before."""
+    """Combine two values of an option: for each direction the later one, unless it is empty."""
     pairs = zip(by_direction(option), by_direction(before), strict=True)
     return Option(option.name, ",".join(new or old for new, old in pairs), option.place)
 
 
 @dataclass(frozen=True, slots=True)
 class Directions:
-    """Hold the pattern and shares that `rw` sets."""
+    """Hold the pattern and the shares of reads and trims that `rw` sets."""
 
     random: bool
-    read_percent: int  # of reads and writes
-    trim_percent: int  # of the requests
+    read_percent: int  # reads in reads + writes
+    trim_percent: int  # trims in all requests
     way: str
 
     @property
@@ -283,7 +285,7 @@ class Directions:
 
 
 def direction(options: Mapping[str, Option]) -> Directions:
-    """Parse `rw` and the share of reads or writes; only the last of both shares is in `options`."""
+    """Parse `rw` and `rwmixread` or `rwmixwrite`, of which `options` has only the later one."""
     option = options.get("rw")
     if option is None:
         return Directions(False, 100, 0, "read")
@@ -291,7 +293,7 @@ def direction(options: Mapping[str, Option]) -> Directions:
     plainly = way.removeprefix(_AT_RANDOM)
     if plainly not in _WAYS or way == "randreadwrite":
         raise wrong(option, "is not a direction", hint="one of " + ", ".join(_WAYS))
-    back = "-" if plainly == way else ""  # a sequence may go backwards
+    back = "-" if plainly == way else ""  # sequential offsets may also descend
     if colon and fio_bytes(skip.removeprefix(back)) is None:
         raise wrong(option, f"has {skip!r}, which is not a number")
     percent, trims = _WAYS[plainly]
@@ -316,23 +318,23 @@ def whole_number(
 
 
 def is_nonzero(options: Mapping[str, Option], name: str) -> int:
-    """Return 0 if the option is missing or off; else another number."""
+    """Return 0 if an option is missing or off, else a number that is not 0."""
     option = options.get(name)
     return 0 if option is None or re.fullmatch(r"0*[a-z]*", option.value) else 1
 
 
 def flushes(options: Mapping[str, Option]) -> bool:
-    """Tell whether the job asks for flushes after its writes."""
+    """Tell whether a job has an option by which fio sends flushes after writes."""
     return any(is_nonzero(options, key) for key in ("fsync", "fdatasync")) or is_set(
         options.get("sync")
     )
 
 
 def is_on(option: Option | None) -> bool:
-    """Tell whether a flag of fio is on; a flag without a value is on."""
+    """Tell whether a flag option of fio is on; a flag without a value is on, too."""
     return option is not None and option.value not in ("0", "false")
 
 
 def is_set(option: Option | None) -> bool:
-    """Tell whether an option has a value that is not off."""
+    """Tell whether an option is given with a value that does not switch it off."""
     return option is not None and option.value not in ("0", "none")

@@ -1,13 +1,13 @@
-"""Read the sizes and rates of a user's requests as fio does; pure.
+"""Read the request sizes and rates of a user's fio job in the way of fio; no I/O.
 
-`bs`, `bsrange` and `bssplit` may all be present, also for single directions. fio takes random sizes
-from `bssplit` if it is present, else from `bsrange`, else it takes the one size of `bs`
-(get_next_buflen of its io_u.c).
+A job may have `bs`, `bsrange` and `bssplit` at the same time, also for single directions. If
+`bssplit` is present, fio chooses random sizes from it; otherwise from `bsrange` if present;
+otherwise all requests have the size of `bs` (get_next_buflen of its io_u.c).
 
-fio applies a rate to each direction of each thread. Without Poisson arrivals fio paces bytes, and a
-rate in requests means requests of the smallest block size (`usec_for_io` and `setup_rate` of its
-backend.c and init.c). With `rate_process=poisson` the number of requests is the rate in bytes
-divided by the smallest block size, for any sizes.
+fio applies a rate to each direction of each thread. Without Poisson arrivals fio limits bytes per
+second; a rate in requests is multiplied by the smallest block size (`usec_for_io` and `setup_rate`
+of its backend.c and init.c). With `rate_process=poisson` fio limits requests per second: the rate
+in bytes divided by the smallest block size, however large the requests are.
 """
 
 import re
@@ -31,9 +31,9 @@ from ssdbench.generator.fio.useroptions import (
 from ssdbench.model.profile.streams import MOST_NAME
 from ssdbench.model.workload import Arrivals
 
-DEFAULT_BLOCK_BYTES = 4096  # fio's own
-LARGEST_BLOCK_BYTES = 64 << 20  # of reads and writes
-LARGEST_TRIM_BYTES = 4 << 30  # of trims, which need no buffer
+DEFAULT_BLOCK_BYTES = 4096  # fio's default
+LARGEST_BLOCK_BYTES = 64 << 20  # largest read or write
+LARGEST_TRIM_BYTES = 4 << 30  # largest trim, which needs no buffer
 
 _SHARE = re.compile(r"([0-9]{1,3})(?:\.[0-9]*)?")
 
@@ -43,11 +43,11 @@ _Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Hold the request sizes of one direction."""
+    """Hold the request sizes of one direction: reads, writes or trims."""
 
-    bytes: tuple[int, ...]  # each one, or the least and the most of a range
+    bytes: tuple[int, ...]  # each size; for a range, its least and its most
     mean_bytes: float
-    smallest_bytes: int  # by which fio paces
+    smallest_bytes: int  # fio computes rates with this size
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Sizes:
 
     sides: tuple[Side, Side, Side]
     options: tuple[tuple[str, str], ...]
-    told: tuple[str, ...] = ()  # sentences on what fio does differently than one may expect
+    told: tuple[str, ...] = ()  # sentences about surprises of fio
 
     def all(self, does: Directions) -> tuple[int, ...]:
-        """Return each request size of the used directions once."""
+        """Return the request sizes of the used directions, without repetitions."""
         return tuple(dict.fromkeys(size for side in self._used(does) for size in side.bytes))
 
     def smallest_of(self, does: Directions) -> tuple[int, ...]:
@@ -81,16 +81,16 @@ class Sizes:
 
     @property
     def smallest_bytes(self) -> int:
-        """Return the smallest size of all directions, used or not: offsets are rounded to it."""
+        """Return the smallest size of all directions, even unused; fio rounds offsets to it."""
         return min(side.smallest_bytes for side in self.sides)
 
 
 def sizes_of(options: Mapping[str, Option]) -> Sizes:
-    """Parse `bs`, `bsrange` and `bssplit` together, in the user's order."""
+    """Parse the options `bs`, `bsrange` and `bssplit` in the order in which the user wrote them."""
     blocks = [DEFAULT_BLOCK_BYTES] * 3
     ranges: list[_Range | None] = [None] * 3
     splits: list[_Split | None] = [None] * 3
-    told: dict[str, None] = {}  # in order, each once
+    told: dict[str, None] = {}  # in order, without repetitions
     for option in options.values():
         if option.name not in ("bs", "bsrange", "bssplit"):
             continue
@@ -124,7 +124,7 @@ def sizes_of(options: Mapping[str, Option]) -> Sizes:
 def _written(
     blocks: Sequence[int], ranges: Sequence[_Range | None], splits: Sequence[_Split | None]
 ) -> Iterator[tuple[str, str]]:
-    """Return the sizes as fio options, without a `bs` that has no effect."""
+    """Yield the sizes as fio options; leave out a `bs` that has no effect."""
     if not all(ranges):
         yield "bs", _joined([str(size) for size in blocks])
     texts = [":".join(f"{size}/{share}" for size, share in split or ()) for split in splits]
@@ -139,7 +139,7 @@ def _written(
 
 
 def _joined(texts: list[str]) -> str:
-    """Join values of reads, writes and trims; leave out a last value equal to the one before."""
+    """Join the values of reads, writes and trims; omit a last value that equals the one before."""
     while len(texts) > 1 and texts[-1] == texts[-2]:
         texts = texts[:-1]
     return ",".join(texts)
@@ -150,12 +150,13 @@ def _side(block: int, ends: _Range | None, split: _Split | None) -> Side:
     if least == most:
         return Side((least,), float(least), least)
     if split is None:
-        # Evenly from the least on, over as much as the most is, cut down to a multiple of the
-        # least: each multiple comes as often, and the most instead of those above it.
+        # fio draws evenly from [least, least + most), rounds down to a multiple of the least, and
+        # takes the most for anything above. So all multiples of the least are equally frequent.
         whole = most // least
         mean = least * least / most * whole * (whole + 1) / 2 + most - whole * least
         return Side((least, most), mean, least)
-    # fio takes the smallest share first, up to 100 %; the last size gets the rest of 100 %.
+    # fio uses the smallest share first, up to 100 % in sum; the last size gets the remaining
+    # percent.
     shares: dict[int, int] = {}
     left = 100
     order = sorted((one for one in split if one[1]), key=lambda one: one[1])
@@ -191,7 +192,7 @@ def _range(text: str, option: Option) -> _Range:
 
 
 def _split(text: str, option: Option, told: dict[str, None]) -> _Split:
-    """Parse the sizes and shares of one direction like fio, and add to `told` what fio changes.
+    """Parse sizes and shares of one direction like fio; add sentences on changes to `told`.
 
     fio reads a size up to a "-" and a share up to a "." (split_parse_ddir of its options.c).
     """
@@ -212,7 +213,7 @@ def _split(text: str, option: Option, told: dict[str, None]) -> _Split:
         if found is None:
             raise wrong(option, "has a share that is not a whole percentage")
         shares.append(min(100, int(found[1])))
-    # A share of 0 counts as not given.
+    # fio treats a share of 0 as a missing share.
     given, empty = sum(shares), shares.count(0)
     if empty and given > 100:
         raise wrong(
@@ -225,7 +226,7 @@ def _split(text: str, option: Option, told: dict[str, None]) -> _Split:
             f"{option.place}: the shares of bssplit add up to {given} %, not 100 %: fio takes the "
             "smallest shares first, and the size with the largest share gets the rest of 100 %"
         ] = None
-    # Like fio: the rest is divided evenly, in whole percentages.
+    # Like fio, divide the remaining percent evenly, in whole numbers.
     rest = (100 - given) // empty if empty else 0
     return tuple((size, share or rest) for size, share in zip(sizes, shares, strict=True))
 
@@ -237,14 +238,14 @@ _PACING = ("rate", "rate_iops", "thinktime")
 class Offered:
     """Hold the load that a job offers to the drive."""
 
-    does: Directions  # with the share of reads that the rates make, whatever `rwmixread` says
-    paced: bool = False  # by a rate, or by pauses
-    iops: float | None = None  # over all its threads, where rates say it
+    does: Directions  # share of reads as the rates make it, not `rwmixread`
+    paced: bool = False  # True if a rate or pauses limit the job
+    iops: float | None = None  # of all threads together, if rates give it
     told: tuple[str, ...] = ()  # sentences on what fio does differently than one may expect
 
 
 def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Directions) -> Offered:
-    """Return the load that rates and pauses of a job offer. Raises UsageError for others."""
+    """Return the load that a job offers by its rates and pauses. Raises UsageError."""
     used = [side for side, share in enumerate(does.shares) if share]
     rates, asked = _rates(options, sizes, does)
     most, pause = _between_pauses(options)
@@ -275,7 +276,7 @@ def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Dir
 
 
 def _mixed(rates: Sequence[float], does: Directions) -> tuple[Directions, list[str]]:
-    """Return the share of reads that rates produce; each direction is sent when due."""
+    """Return the share of reads that results from the rates of reads and writes."""
     reads, writes, _ = rates
     if not (reads and writes):
         return does, []
@@ -291,10 +292,10 @@ def _mixed(rates: Sequence[float], does: Directions) -> tuple[Directions, list[s
 def _rates(
     options: Mapping[str, Option], sizes: Sizes, does: Directions
 ) -> tuple[tuple[float, ...], bool]:
-    """Return requests per second of a thread's reads, writes and trims, and whether a rate is set.
+    """Return a thread's reads, writes and trims per second, and whether a rate is set.
 
-    A trim before a write waits for the rate of the writes (get_rw_ddir and set_rw_ddir of
-    fio's io_u.c).
+    In a job with trims and writes, the rate of writes also holds for trims (get_rw_ddir and
+    set_rw_ddir of fio's io_u.c).
     """
     before_writes = 0 < does.trim_percent < 100
     process = options.get("rate_process")
@@ -316,7 +317,7 @@ def _rates(
 
 
 def _sent(rate_bytes: int, side: Side, option: Option, *, poisson: bool) -> float:
-    """Return the requests per second that one thread sends for a rate in bytes."""
+    """Return the requests per second that one thread sends at a rate in bytes per second."""
     if not poisson:
         return rate_bytes / side.mean_bytes
     whole = rate_bytes // side.smallest_bytes
@@ -327,18 +328,18 @@ def _sent(rate_bytes: int, side: Side, option: Option, *, poisson: bool) -> floa
             "itself under rate_process=poisson",
             hint="set a higher rate, or leave out rate_process",
         )
-    # Gaps are whole microseconds: of more than one request in each they are 0.
+    # Gaps are whole microseconds, so with more than one request per microsecond they are 0.
     return arriving_iops(whole, Arrivals.POISSON) if whole <= US_PER_S else 0.0
 
 
 def _between_pauses(options: Mapping[str, Option]) -> tuple[float | None, str]:
-    """Return the most requests per second that a thread's pauses allow, and their place."""
+    """Return the most requests per second that a thread's pauses allow, and the option's place."""
     pause = options.get("thinktime")
     pause_us = fio_time_us(pause.value) if pause is not None else None
     if pause is None or not pause_us:
         return None, ""
     if is_nonzero(options, "thinktime_iotime") and "thinktime_blocks" not in options:
-        return None, ""  # requests are sent for a time between pauses, and catch up
+        return None, ""  # requests between pauses catch up with the rate
     blocks = options.get("thinktime_blocks")
     number = max(1, size_in_bytes(blocks.value, blocks)) if blocks is not None else 1
     return number * US_PER_S / pause_us, f"{pause.place}: {shown(pause)}"

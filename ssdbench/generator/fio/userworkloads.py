@@ -1,7 +1,7 @@
-"""Turn fio jobs that a user wrote into workloads to measure; pure.
+"""Turn fio jobs that a user wrote into workloads to measure; no I/O.
 
-Job files are foreign input, so `useroptions` lists the allowed options. The range of a job is
-checked against the part of the drive that this run fills.
+Anybody may have written a job file, so `useroptions` has a list of allowed options. A job may only
+use the part of the drive that the run fills.
 """
 
 import math
@@ -51,8 +51,8 @@ from ssdbench.model.profile.streams import MOST_NAME, title
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Stream, Workload
 
 MOST_STREAMS = 64
-MOST_JOBS = 1024  # threads of one phase
-MOST_BUFFERS_BYTES = 4 << 30  # of one phase: fio takes a buffer for each request in flight
+MOST_JOBS = 1024  # most threads of one phase
+MOST_BUFFERS_BYTES = 4 << 30  # limit of a phase; fio has a buffer per request in flight
 
 _BY_DIRECTION = frozenset(
     ["bs", "bsrange", "bssplit", "ba", "rate", "rate_iops", "percentage_random"]
@@ -63,18 +63,18 @@ _ONE_OF_BOTH = {"rwmixread": "rwmixwrite", "rwmixwrite": "rwmixread"}
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The part of the drive, from its start, that the run fills and where jobs may work."""
+    """Describe the first part of the drive, which the run fills and which jobs may use."""
 
     length_bytes: int
     block_bytes: int  # the target's logical block
     simulated: bool = False
     content: Content = Content.RANDOM
-    discards: bool = False  # whether the target takes them
+    discards: bool = False  # whether the target supports discards
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Hold the jobs between two stonewalls, and the place of each of their options."""
+    """Hold jobs that run at the same time (between stonewalls), and their options' places."""
 
     workload: Workload
     options: tuple[Option, ...] = ()
@@ -82,19 +82,19 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredJobs:
-    """Hold a job file as phases, and sentences about the changes."""
+    """Hold a job file's phases, and sentences about changes to the jobs."""
 
     phases: tuple[Phase, ...]
     changes: tuple[str, ...]
 
 
 def measured_jobs(text: str, *, path: str, room: Room) -> MeasuredJobs:
-    """Parse the phases of a job file. Raises UsageError with `path` and line."""
+    """Parse a job file into phases. Raises UsageError with `path` and line."""
     return phases_of(job_file(text, path=path), path=path, room=room)
 
 
 def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> MeasuredJobs:
-    """Parse the phases of sections in order. Raises UsageError."""
+    """Turn the sections of a job file into phases. Raises UsageError."""
     reading = _Reading(room)
     for section in sections:
         reading.take(section)
@@ -116,7 +116,7 @@ def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> Meas
 
 
 def uncapped(workload: Workload) -> Workload:
-    """Return the same reads and writes without rates, pauses and trims, for the warm-up."""
+    """Return the workload without rates, pauses and trims, for the warm-up."""
     streams = [
         stream.model_copy(
             update={
@@ -133,7 +133,7 @@ def uncapped(workload: Workload) -> Workload:
 
 
 def _mixed(stream: Stream) -> int:
-    """Return the share of reads that fio gives a stream without rates."""
+    """Return the share of reads that a stream has if its rates are removed."""
     return direction({name: Option(name, value, "") for name, value in stream.options}).read_percent
 
 
@@ -148,7 +148,7 @@ class _Reading:
 
     room: Room
     phases: list[tuple[list[Stream], list[Option]]] = field(default_factory=list)
-    changes: dict[str, None] = field(default_factory=dict)  # in order, each once
+    changes: dict[str, None] = field(default_factory=dict)  # in order, without repetitions
     _global: dict[str, Option] = field(default_factory=dict)
     _group: int = 0
 
@@ -258,7 +258,7 @@ class _Reading:
                 self._note(option, "is left out: at this value it does nothing")
             elif option.name in REQUESTS | PACE:
                 yield option.name, option.value or "1"
-        if writes and not BUFFERS & options.keys():  # fio's own buffers shrink to 7 %
+        if writes and not BUFFERS & options.keys():  # fio's own buffers can be compressed to 7 %
             zeros = self.room.content is Content.ZEROS
             yield ("zero_buffers" if zeros else "refill_buffers"), "1"
 
@@ -318,9 +318,9 @@ class _Reading:
     ) -> tuple[list[tuple[str, str]], ActiveRange]:
         """Return `offset`, `size` and `offset_increment` in bytes, and the range of all jobs.
 
-        fio rounds percentages to its smallest block, an offset up and a size down; with
-        `offset_align` it rounds an offset up to a multiple of that instead (get_start_offset
-        and setup_files of its filesetup.c).
+        If the user gave percentages, fio rounds to its smallest block: an offset up and a size
+        down. With `offset_align` it rounds an offset up to a multiple of this value instead
+        (get_start_offset and setup_files of its filesetup.c).
         """
         largest = max(sizes.all(does))
         align = math.lcm(self.room.block_bytes, sizes.smallest_bytes)
@@ -361,7 +361,7 @@ class _Reading:
         return found, ActiveRange(offset_bytes=offset, length_bytes=length)
 
     def _offset_align(self, option: Option | None) -> int:
-        """Return the bytes to whose multiple fio rounds a share up; 0 if the job sets none."""
+        """Return `offset_align` in bytes; 0 if the job does not set it."""
         align = size_in_bytes(option.value, option) if option else 0
         if option and align % self.room.block_bytes:
             raise wrong(
@@ -370,7 +370,7 @@ class _Reading:
         return align
 
     def _step(self, step: int, align: int, numjobs: int, first_ends: int) -> int:
-        """Return a step in whole blocks, rounded up like fio if that fits."""
+        """Round the step between threads to whole blocks: up, like fio, if the range allows it."""
         up = -(-step // align) * align
         fits = first_ends + (numjobs - 1) * up <= self.room.length_bytes
         return up if fits else step // align * align
@@ -382,7 +382,7 @@ class _Reading:
             if int(share[1]) > 100:
                 raise wrong(option, "is more than 100 %")
             if option.name == "size" and int(share[1]) == 100:
-                return None  # all that is left behind the offset
+                return None  # from the offset to the end
             return self.room.length_bytes * int(share[1]) // 100
         size = fio_bytes(option.value)
         align = self.room.block_bytes
@@ -408,11 +408,12 @@ def _is_share(option: Option | None) -> bool:
 
 
 def _give(options: dict[str, Option], option: Option) -> None:
-    """Add an option after the earlier options.
+    """Add an option behind the earlier options, replacing or combining an earlier one of its name.
 
-    Raises UsageError for a size after a share, because fio would use the share.
+    Raises UsageError for a size after a percentage of the same option, because fio would use the
+    percentage.
     """
-    before = options.pop(option.name, None)  # first out: what counts is the order of the last
+    before = options.pop(option.name, None)  # removed first, so that the option moves to the end
     if before is not None and option.name in _BY_DIRECTION:
         option = combined(before, option)
     if _is_share(before) and option.name in _PLACES and not _is_share(option):
@@ -426,7 +427,7 @@ def _give(options: dict[str, Option], option: Option) -> None:
 
 
 def _require_refilled(streams: Sequence[Stream], options: Sequence[Option]) -> None:
-    """Raise UsageError for jobs that only trim: they empty the drive."""
+    """Raise UsageError if jobs trim but no job writes, because they would empty the drive."""
     if not any(stream.trim_percent for stream in streams):
         return
     if any(s.read_percent < 100 and not s.only_trims for s in streams):
@@ -444,7 +445,7 @@ def _workload(title: str, streams: Sequence[Stream], content: Content) -> Worklo
     start = min(stream.range.offset_bytes for stream in streams)
     end = max(s.range.offset_bytes + s.range.length_bytes for s in streams)
     moving = [stream for stream in streams if not stream.only_trims]
-    # Where each has a rate it says how much each counts, else what it keeps in flight.
+    # If all streams have a rate, they are weighted by the rates; else by requests in flight.
     rates = [(s.offered_iops or 0.0) * (100 - s.trim_percent) for s in moving]
     weights = rates if all(rates) else [float(stream.in_flight) for stream in moving]
     reads = sum(w * s.read_percent for w, s in zip(weights, moving, strict=True)) / sum(weights)

@@ -1,10 +1,11 @@
-"""Turn a trace into work for fio: each of many clients gets its own iolog.
+"""Turn a trace into input for fio: each of many clients gets its own iolog.
 
-fio can send a log with times (version 3), but waits for each gap from the previous request, so a
-late request makes all later ones late; and before 3.36 it looks for answers only when it sends
-(iolog.c: iolog_delay). The waits of version 2 count from the start of fio, in milliseconds, on
-every fio from 3.33 on. To avoid such waits, requests are given to clients in turn. Each client has
-one request in flight and waits until its next request is due, or until the previous answer came.
+fio can replay an iolog with times (version 3). But it waits for the gap after the previous request,
+so one late request makes all later ones late. And before 3.36 it looks for answers only when it
+sends a request (iolog.c: iolog_delay). The waits of an iolog of version 2 count from the start of
+fio, in milliseconds, in each fio from 3.33 on, so version 2 is used here. The requests of the trace
+are given to the clients in turn. Each client has one request in flight: it waits until its next
+request is due and the previous answer has come.
 """
 
 from collections import Counter
@@ -32,64 +33,64 @@ from ssdbench.model.profile.replay import Placing
 from ssdbench.model.replay import TraceSummary
 from ssdbench.units import format_capacity
 
-EXTENT_BYTES = 2 << 20  # stays together when a trace is spread over another size
-START_MS = 2000  # after fio's start: all its threads are there by then
-NAME = "drive"  # of the file in an iolog, unless fio is given another
+EXTENT_BYTES = 2 << 20  # stays together if a trace is scaled to another size
+START_MS = 2000  # first request, when all threads of fio have started
+NAME = "drive"  # file name in iologs, if fio does not redirect it
 TRIMS = "trims: a drive that is tested stays full"
-MOST_LOGGED = 2_000_000  # requests of a replay, at 32 bytes each in fio's memory until it ends
+MOST_LOGGED = 2_000_000  # logged requests of a replay; fio keeps 32 bytes for each
 DUE = np.dtype([("due_ns", "<i8"), ("write", "u1")])
 _WORDS = {READ: "read", WRITE: "write", FLUSH: "sync"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Options for sending a trace."""
+    """Hold the options for sending a trace."""
 
     clients: int
     speed: float
     placing: Placing
-    traced_bytes: int  # size of the traced drive; 0: where its last request ends
-    range_bytes: int  # of the drive, from its start, that may be used
-    block_bytes: int  # of the drive: requests are made whole ones
+    traced_bytes: int  # size of the traced drive; 0: end of the last request
+    range_bytes: int  # first part of the drive, which may be used
+    block_bytes: int  # requests are rounded to whole blocks of the drive
 
 
 @dataclass(slots=True)
 class TraceWork:
-    """Hold the work for fio, in files of a directory."""
+    """Hold fio's input files, in a directory, and totals of their requests."""
 
     directory: Path
     clients: int
     requests: int = 0  # reads and writes
-    bytes: int = 0  # that they move
+    bytes: int = 0  # bytes that the requests move
     bytes_written: int = 0
     largest_bytes: int = 0
     reads: int = 0
     traced_bytes: int = 0
-    last_due_ns: int = 0  # counted from the first
+    last_due_ns: int = 0  # when the last request is due, after the first
     rounded: int = 0
     dropped: Counter[str] | None = None
 
     def log(self, client: int) -> Path:
-        """Return the iolog of a client, from 0."""
+        """Return the path of a client's iolog; clients are numbered from 0."""
         return self.directory / f"client-{client:04d}.log"
 
     @property
     def logs_one_in(self) -> int:
-        """Return n if one client in n is logged, so that fio's log does not grow with the trace."""
+        """Return n if one client in n is logged; n grows with the trace, to limit fio's log."""
         return min(self.clients, max(1, -(-self.requests // MOST_LOGGED)))
 
     def logged(self, replay: int) -> frozenset[int]:
-        """Return the clients that log in a replay; in the next replay other clients log."""
+        """Return the clients that are logged in a replay; each replay logs other clients."""
         return frozenset(range(replay % self.logs_one_in, self.clients, self.logs_one_in))
 
     def due(self, client: int) -> npt.NDArray[np.void]:
-        """Return the due time and direction of each read and write of a client, in order."""
+        """Return when each read and write of a client is due, and its direction, in order."""
         path = self.directory / f"client-{client:04d}.due"
         return np.fromfile(path, DUE) if path.exists() else np.zeros(0, DUE)
 
 
 def write_work(trace: Trace, how: Sending, directory: Path) -> TraceWork:
-    """Write the logs of all clients below a directory. Raises TraceError."""
+    """Write the iologs of all clients to a directory. Raises TraceError."""
     dropped: Counter[str] = Counter()
     made = TraceWork(directory, how.clients, dropped=dropped)
     last_ms = np.full(how.clients, -1, dtype=np.int64)
@@ -108,7 +109,7 @@ def write_work(trace: Trace, how: Sending, directory: Path) -> TraceWork:
 
 
 def summarized_work(trace: Trace, how: Sending) -> tuple[TraceSummary, TraceWork]:
-    """Summarize a trace and the requests to send, without writing files. Raises TraceError."""
+    """Summarize a trace and the requests to send; write no files. Raises TraceError."""
     if how.placing is Placing.SCALE and not how.traced_bytes:
         how = replace(how, traced_bytes=summarised(trace).ends_at_bytes)
     summing = Summing()
@@ -126,7 +127,7 @@ def _placed(
     made: TraceWork,
     seen: Callable[[Chunk], None] = lambda chunk: None,
 ) -> Iterator[Chunk]:
-    """Yield the requests with the blocks, places and times at which they are sent."""
+    """Yield the trace's requests with the sizes, offsets and times with which they are sent."""
     for chunk in trace.chunks():
         seen(chunk)
         trims = chunk.op == TRIM
@@ -193,7 +194,7 @@ def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chun
 
 
 def _deal(chunk: Chunk, sent: int, how: Sending, made: TraceWork, last_ms: Whole) -> None:
-    """Append a chunk to the logs of the clients in turn."""
+    """Give the requests of a chunk to the clients in turn: append them to the iologs."""
     due_ms = chunk.time_ns // 10**6 + START_MS
     for client in range(how.clients):
         mine = slice((client - sent) % how.clients, None, how.clients)

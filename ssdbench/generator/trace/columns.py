@@ -1,6 +1,7 @@
-"""Read traces of text columns: CSV files, and traces as their authors publish them.
+"""Read traces of text columns: CSV files, and published traces in the form of their authors.
 
-Published traces have no line of names, so `PUBLISHED` has the place and unit of each column.
+Published traces have no line with column names, so `PUBLISHED` has the place and unit of each
+column.
 """
 
 import csv
@@ -37,9 +38,9 @@ EMPTY = "requests of 0 bytes"
 _UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 1000, "100ns": 100, "ns": 1}
 _FROM_1601_S = 11_644_473_600  # Windows counts 100 ns from 1601, Unix counts from 1970
 _DATES_S = (631_152_000, 4_102_444_800)  # 1990 and 2100, in seconds from 1970
-_SAMPLE = 20  # lines from which the form is guessed
+_SAMPLE = 20  # number of lines from which the form is guessed
 _LONGEST_TICKS = 10**28
-_MOST_DEVICES = 10_000  # that are counted
+_MOST_DEVICES = 10_000  # limit of devices whose requests are counted
 _WORDS = {
     "r": READ,
     "read": READ,
@@ -57,22 +58,22 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Places of the columns of a trace, from 0 or from the end (-1), and their units."""
+    """Describe a trace's columns: their places, from 0 or from the end (-1), and their units."""
 
     time: int
     offset: int
     size: int
     op: int
     time_unit: str
-    fewest: int  # columns of a line
-    most: int | None  # None: any number
+    fewest: int  # least number of columns in a line
+    most: int | None  # largest number of columns; None: no limit
     device: tuple[int, ...] = ()
     offset_unit_bytes: int = 1
     size_unit_bytes: int = 1
     words: Mapping[str, int] = field(default_factory=lambda: _WORDS)
-    blanks: bool = False  # separate the columns, not commas
+    blanks: bool = False  # blanks separate columns, not commas
     dated: bool = False  # times are dates
-    recognized: bool = True  # without `form`
+    recognized: bool = True  # can be recognized without `form`
 
 
 PUBLISHED = {
@@ -119,7 +120,7 @@ class Clock:
     dated_in: str = ""  # another unit in which the first time is a date
 
     def doubt(self, span_ns: int, requests: int) -> str:
-        """Return why the unit may be wrong for a trace of this length; empty if it is plausible."""
+        """Return why the unit of times may be wrong for a trace of this length; "" if plausible."""
         if not self.unit or requests < 2 or (self.began and self.source != "date"):
             return ""
         span = format_duration(span_ns / 1e9)
@@ -147,7 +148,7 @@ class ColumnReader:
     devices: Counter[str] = field(default_factory=Counter)
 
     def rows(self, file: BinaryIO) -> Iterator[Row]:
-        """Yield the requests; times count from the first one. Raises TraceError."""
+        """Yield the requests; their times count from the first request. Raises TraceError."""
         published = PUBLISHED.get(self.form)
         numbered = lines(self.path, file)
         number, line = next(numbered)
@@ -200,7 +201,7 @@ class ColumnReader:
             yield max(time_ns - first_ns, -MOST), offset, size, op, number
 
     def _chosen(self, layout: Layout, cells: Sequence[str]) -> bool:
-        """Count a request for its device, and tell whether this device is the chosen one."""
+        """Add a request to its device's count; tell whether this is the device to read."""
         if not layout.device:
             return True
         mine = ",".join(cells[at] for at in layout.device)
@@ -210,13 +211,14 @@ class ColumnReader:
         return mine == self.device
 
     def _start(self, layout: Layout, number: int, text: str, *, published: bool) -> None:
-        """Set the unit of the times and the date of the first request."""
+        """Decide the unit of the times; set the date of the first request."""
         unit = layout.time_unit
         source: UnitSource = "published" if published else "given"
         self.clock.expects_date = layout.dated
         dated = [one for one in _UNITS_NS if _date(self._time(number, text, one), one)]
         if source == "given" and unit not in ("auto", *dated):
-            # shorter numbers may as well be the time since the start of a computer
+            # only long numbers count as dates: shorter ones may be the time since a computer's
+            # start
             self.clock.dated_in = next((one for one in dated if one in ("100ns", "ns")), "")
         if unit == "auto":
             unit, source = (dated[0], "date") if dated else ("s", "assumed")
@@ -228,7 +230,7 @@ class ColumnReader:
         return parsed_time(self.path, number, text.encode(), scale, most=_LONGEST_TICKS)
 
     def _require_length(self, number: int, span_ns: int) -> None:
-        """Raise TraceError for a request so late that the unit of the times must be wrong."""
+        """Raise TraceError if a request is so late that the unit of the times must be wrong."""
         if span_ns <= LONGEST_NS:
             return
         ticks = span_ns / _UNITS_NS[self.clock.unit]
@@ -249,7 +251,7 @@ class ColumnReader:
         )
 
     def _layout(self, number: int, names: Sequence[str], *, blanks: bool) -> Layout:
-        """Return the layout of a CSV file whose columns are named, or counted from 1."""
+        """Return the layout of a CSV file; the user gives columns by name or by number from 1."""
         asked = self.columns
         places = []
         wanted = [asked.time, asked.offset, asked.size, asked.op]
@@ -281,7 +283,7 @@ class ColumnReader:
         )  # fmt: skip
 
     def _names_columns(self, layout: Layout, cells: Sequence[str]) -> bool:
-        """Tell whether the first line has the names of the columns."""
+        """Tell whether a line has the names of the columns instead of a request."""
         if self.form is TraceForm.CSV and not self._by_number:
             return True
         return len(cells) >= layout.fewest and not any(cell[:1].isdigit() for cell in cells)
@@ -322,7 +324,7 @@ class ColumnReader:
 
 
 def recognized(start: bytes) -> TraceForm:
-    """Return the published form that the first lines of a file have; AUTO if it is not clear."""
+    """Return which published form the first lines of a file have; AUTO if several or none fit."""
     sample = [line.decode("utf-8", "replace") for line in start.split(b"\n")[:-1][:_SAMPLE]]
     found = [
         form
@@ -346,13 +348,13 @@ def _fits(layout: Layout, line: str) -> bool:
         ticks = time.isascii() and time.isdecimal() and len(time) <= 19
         unit = layout.time_unit
         return ticks and _date(int(time) * _UNITS_NS[unit], unit) is not None
-    if layout.blanks:  # of FIU, which ends with an MD5
+    if layout.blanks:  # the form FIU has an MD5 at the end
         return re.fullmatch("[0-9a-fA-F]{32}", cells[-1]) is not None
     return re.fullmatch(r"[0-9]+\.[0-9]+", time) is not None
 
 
 def _date(time_ns: int, unit: str) -> datetime | None:
-    """Return the date of a time that counts from 1970 (100ns: from 1601); None if it is no date."""
+    """Return the date of a time counted from 1970 (from 1601 in 100ns); None if not a date."""
     seconds = time_ns // 10**9 - (_FROM_1601_S if unit == "100ns" else 0)
     if not _DATES_S[0] <= seconds < _DATES_S[1]:
         return None

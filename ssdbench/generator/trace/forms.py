@@ -1,7 +1,7 @@
-"""Read traces of any form: fio's iologs, blktrace's records, blkparse's text, and columns.
+"""Read traces of any form: fio's iologs, blktrace's records, blkparse's text, text columns.
 
-Each reader yields chunks and counts the lines that it leaves out. Times in traces are nanoseconds,
-offsets are bytes.
+Each reader yields chunks of requests, and counts the lines that it leaves out. In chunks, times are
+nanoseconds and offsets are bytes.
 """
 
 import os
@@ -45,8 +45,8 @@ from ssdbench.model.profile.replay import Columns, TraceForm
 
 MOST_NAMES = 1000
 MOST_SHOWN = 8
-MOST_NUMBERED = 1 << 12  # CPUs of all devices whose records are counted
-FILE_EXTENT_BYTES = 2 << 20  # files begin at whole ones
+MOST_NUMBERED = 1 << 12  # limit of pairs (device, CPU) that are counted
+FILE_EXTENT_BYTES = 2 << 20  # on the drive, files begin at multiples
 IOLOG = b"fio version "
 _ACTIONS = {b"read": READ, b"write": WRITE, b"trim": TRIM, b"sync": FLUSH, b"datasync": FLUSH}
 _OF_FILES = (b"add", b"open", b"close", b"unlink")
@@ -54,31 +54,31 @@ _OF_FILES = (b"add", b"open", b"close", b"unlink")
 
 @dataclass(slots=True)
 class Trace:
-    """Read a trace as often as needed; its counts are of the last reading."""
+    """Read a trace, several times if needed; its counts are those from the last reading."""
 
     path: Path
     form: TraceForm = TraceForm.AUTO
     columns: Columns = field(default_factory=Columns)
-    keep_names: bool = False  # of processes
-    files: tuple[str, ...] = ()  # of an iolog: those that count, in their order on the drive
-    device: str = ""  # of a trace of columns; empty: the device of the first request
-    reader: ColumnReader | None = None  # of a trace of columns
+    keep_names: bool = False  # count requests by process name
+    files: tuple[str, ...] = ()  # iolog: files whose requests count, in order on the drive
+    device: str = ""  # text columns: device to read; empty: the first request's
+    reader: ColumnReader | None = None  # reader of text columns
     left_out: Counter[str] = field(
         default_factory=Counter
     )  # entries that are not requests, by kind
     by_process: Counter[str] = field(default_factory=Counter)
-    version: int = 0  # of an iolog
-    events: int = 0  # of blktrace or blkparse, whether they are requests or not
-    lost: int = 0  # traced events that are missing, as far as the file shows
-    cpus: set[int] = field(default_factory=set)  # that sent requests, where the file shows it
+    version: int = 0  # version of an iolog
+    events: int = 0  # all events of blktrace or blkparse
+    lost: int = 0  # missing events, as far as the file shows them
+    cpus: set[int] = field(default_factory=set)  # CPUs that sent requests, if known
 
     @property
     def timed(self) -> bool:
-        """Tell whether the trace has the times of arrivals."""
+        """Tell whether the trace has the times at which requests arrived."""
         return self.version != 2
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the requests of the trace; times count from the first one. Raises TraceError."""
+        """Yield the trace's requests; times count from the first request. Raises TraceError."""
         self.left_out.clear()
         self.by_process.clear()
         self.events = self.lost = 0
@@ -107,7 +107,7 @@ class Trace:
             )
 
     def wrong(self, line: int, why: str, *, hint: str = "") -> TraceError:
-        """Make the error for a mistake of the trace."""
+        """Make the error about a mistake in a line of the trace."""
         return TraceError(self.path, line, why, hint=hint)
 
     def _recognise(self, file: BinaryIO) -> None:
@@ -161,7 +161,8 @@ def _is_device(word: bytes) -> bool:
 def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
     """Read fio's iolog; version 3 has times in microseconds, version 2 has waits in milliseconds.
 
-    A wait of n ms means that fio sends nothing more until n ms after fio's start (iolog.c).
+    After a wait of n ms, fio sends the next request n ms after fio's start, not n ms later
+    (iolog.c).
     """
     numbered = lines(trace.path, file)
     _, first = next(numbered)
@@ -207,16 +208,16 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
 
 
 def _left_out(action: bytes, words: int) -> str:
-    """Return the kind of an iolog's line that is not a request to a drive; empty for others."""
+    """Return which kind of line this is if it is not a request to a drive; else ""."""
     if action in _OF_FILES and words == 2:
         return "opening or closing of files"
-    if action == b"sync_file_range" and words == 4:  # it only writes back the page cache
+    if action == b"sync_file_range" and words == 4:  # only writes back the page cache
         return "sync_file_range, which a drive does not receive"
     return ""
 
 
 def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) -> int | None:
-    """Return where a file begins on the drive; None for a file that is not listed."""
+    """Return the offset at which a file begins on the drive; None for a file that is not listed."""
     if trace.files:
         return starts.get(name)
     if starts and name not in starts:
@@ -229,9 +230,10 @@ def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) 
 
 
 def _starts(trace: Trace) -> dict[bytes, int]:
-    """Return where each listed file begins: behind the previous file, in whole extents.
+    """Return each listed file's offset: after the file before it, rounded up to whole extents.
 
-    The iolog is read once more; wrong lines are reported when its requests are read.
+    This reads the iolog one more time. Wrong lines are ignored here; they are reported when the
+    requests are read.
     """
     ends = {os.fsencode(name): 0 for name in trace.files}
     others: dict[bytes, None] = {}
@@ -275,13 +277,13 @@ _RECORD = [
     ("pdu_len", "u2"),
 ]
 MAGIC = 0x65617400
-_QUEUE = 1  # the low half of `action`: a request as it comes from above
+_QUEUE = 1  # low half of `action`: a request was queued
 _WRITES, _FLUSHES, _DISCARDS, _NOTIFIES = (1 << (16 + n) for n in (1, 2, 13, 10))
 _BUFFER = 48 << 14
 
 
 def _order_of(start: bytes) -> str:
-    """Return the byte order of blktrace's records; empty for something else."""
+    """Return the byte order of blktrace's records; "" if these are not such records."""
     for order in "<>":
         if len(start) == 4 and struct.unpack(f"{order}I", start)[0] >> 8 == MAGIC >> 8:
             return order
@@ -289,7 +291,7 @@ def _order_of(start: bytes) -> str:
 
 
 def _require_all_cpus(trace: Trace) -> None:
-    """Raise TraceError for one CPU's file of a blktrace that has one file per CPU."""
+    """Raise TraceError if the file is one of several files that blktrace wrote, one per CPU."""
     named = re.fullmatch(r"((.+)\.blktrace\.)([0-9]+)", trace.path.name)
     if named is None:
         return
@@ -310,12 +312,12 @@ def _require_all_cpus(trace: Trace) -> None:
 
 @dataclass(slots=True)
 class _Numbers:
-    """Check the sequence numbers that the kernel gives the records of each device and CPU."""
+    """Count missing records by the kernel's sequence numbers for each device and CPU."""
 
     seen: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
 
     def add(self, records: np.ndarray) -> None:
-        """Add records; notes about processes have no number (trace_note of its blktrace.c)."""
+        """Add records; notes about processes have no sequence number (the kernel's trace_note)."""
         numbered = records[(records["action"].astype(np.int64) & _NOTIFIES) == 0]
         keys = numbered["device"].astype(np.int64) << 32 | numbered["cpu"]
         for key in np.unique(keys).tolist():
@@ -333,9 +335,9 @@ class _Numbers:
 
 
 def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
-    """Read blktrace's records; only queued requests count.
+    """Read blktrace's records; yield only the queued requests.
 
-    A record may be followed by additional bytes (`pdu_len`), which are skipped.
+    Additional bytes after a record (`pdu_len`) are skipped.
     """
     if not (order := _order_of(file.read(4))):
         raise trace.wrong(1, "this is not a record of blktrace")
@@ -390,7 +392,7 @@ def _queued(
     _count(trace, OTHER_DEVICES, int((queued & ~mine).sum()))
     _count(trace, EMPTY, int(hollow.sum()))
     keep = mine & ~hollow
-    if len(trace.cpus) < 2:  # more are not needed
+    if len(trace.cpus) < 2:  # more columns are not needed
         trace.cpus.update(np.unique(found["cpu"][keep]).tolist())
     op = np.where(action & _WRITES != 0, WRITE, READ)
     op = np.where(action & _DISCARDS != 0, TRIM, op)
@@ -418,7 +420,7 @@ def _count(trace: Trace, what: str, number: int) -> None:
 def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Row]:
     """Read blkparse's format: device, CPU, sequence, seconds, PID, action, kind, sector + count.
 
-    The summary at its end, and events other than Q, are left out.
+    Events other than Q (queued), and the summary at the end of the text, are left out.
     """
     device: bytes | None = None
     for number, line in lines(trace.path, file):
@@ -450,7 +452,7 @@ _LOST = re.compile(rb"\s*(?:Skips:.*forward\s*\(|Total:.*\(dropped\s)([^-)]*)")
 
 
 def _event(trace: Trace, number: int, line: bytes, words: list[bytes]) -> Row | None:
-    """Return a queued request; None for one that moves nothing."""
+    """Return the queued request of a blkparse line; None if it neither moves data nor flushes."""
     op = _kind(words[6])
     if op is None:
         raise trace.wrong(number, f"the kind {shown(words[6])} is not one of blkparse's")

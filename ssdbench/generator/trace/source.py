@@ -1,7 +1,7 @@
-"""Read the file of a trace in pieces, as foreign input; errors name the line.
+"""Read the file of a trace in pieces, without trust in its content; errors name the line.
 
-A mistake is a `TraceError`: file, line (or record) and one sentence. The command ends with status 2
-before anything is written.
+A mistake in the file raises `TraceError`, with file, line (or record) and one sentence. Then the
+command ends with status 2 before anything is written.
 """
 
 import os
@@ -19,12 +19,12 @@ from ssdbench.errors import UsageError
 from ssdbench.foreign import plain
 
 READ, WRITE, TRIM, FLUSH = range(4)
-ROWS = 1 << 16  # requests of a chunk
+ROWS = 1 << 16  # most requests of a chunk
 LONGEST_LINE = 1 << 16  # bytes
-MOST = 2**62  # of a time in ns or an offset in bytes: more is no measurement
-LARGEST_BYTES = 64 << 20  # of one request
-MOST_TRIMMED_BYTES = MOST // ROWS  # by one request, so that no chunk adds up to more than MOST
-LONGEST_NS = 40 * 86_400 * 10**9  # a month of a published trace, and some more
+MOST = 2**62  # largest time in ns, offset in bytes; more cannot be true
+LARGEST_BYTES = 64 << 20  # largest read or write
+MOST_TRIMMED_BYTES = MOST // ROWS  # of one request; limits a chunk's sum to MOST
+LONGEST_NS = 40 * 86_400 * 10**9  # published traces last for up to a month
 SECTOR_BYTES = 512
 
 Whole = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ _PACKED = {
 
 
 class TraceError(UsageError):
-    """Report a fault in a trace, with its line."""
+    """Report a mistake in a trace, with the line."""
 
     def __init__(self, path: Path, line: int, why: str, *, hint: str = "") -> None:
         where = f"{plain(str(path), 200)}:{line}" if line else plain(str(path), 200)
@@ -50,19 +50,19 @@ class TraceError(UsageError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Hold some requests of a trace in order; arrays of equal length."""
+    """Hold some consecutive requests of a trace, as arrays of equal length."""
 
-    time_ns: Whole  # of arrival; in a trace without times, the earliest possible
+    time_ns: Whole  # arrival; in a trace without times, the earliest possible
     offset_bytes: Whole
-    size_bytes: Whole  # 0 of a flush
+    size_bytes: Whole  # 0 for a flush
     op: npt.NDArray[np.uint8]  # READ, WRITE, TRIM or FLUSH
-    line: Whole  # of the file, or record, from 1
+    line: Whole  # number of the line or record, from 1
 
     def __len__(self) -> int:
         return len(self.op)
 
     def where(self, keep: npt.NDArray[np.bool_]) -> "Chunk":
-        """Return the marked requests of the chunk."""
+        """Return those requests of the chunk for which the mask is true."""
         return Chunk(
             self.time_ns[keep],
             self.offset_bytes[keep],
@@ -106,7 +106,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield number and text of each line. Raises TraceError for an unfinished line."""
+    """Yield the number and text of each line. Raises TraceError for a line without an end."""
     number = 0
     while text := file.readline(LONGEST_LINE + 1):
         number += 1
@@ -125,14 +125,14 @@ def lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def whole(path: Path, line: int, what: str, text: bytes, *, unit: int = 1) -> int:
-    """Parse a whole number of a trace in its unit. Raises TraceError."""
+    """Parse a whole number in a trace, and multiply it by its unit. Raises TraceError."""
     if not text.isdigit() or len(text) > 19 or (value := int(text) * unit) > MOST:
         raise TraceError(path, line, f"the {what} {shown(text)} is not a possible whole number")
     return value
 
 
 def parsed_time(path: Path, line: int, text: bytes, unit_ns: int, *, most: int = MOST) -> int:
-    """Parse a time in its unit and return ns, exact without floats. Raises TraceError."""
+    """Parse a time in a given unit; return exact ns, computed without floats. Raises TraceError."""
     ticks, _, fraction = text.partition(b".")
     if not ticks.isdigit() or len(ticks) > 19 or not (fraction.isdigit() or not fraction):
         raise TraceError(path, line, f"the time {shown(text)} is not a possible number")
@@ -143,12 +143,12 @@ def parsed_time(path: Path, line: int, text: bytes, unit_ns: int, *, most: int =
 
 
 def shown(text: bytes) -> str:
-    """Format foreign text for a message."""
+    """Format text of a trace so that a message can safely show it."""
     return repr(plain(text.decode("utf-8", "replace"), 40))
 
 
 def in_order(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Yield the chunks, with times counted from the first request. Raises TraceError."""
+    """Yield the chunks with times counted from the first request. Raises TraceError."""
     first: int | None = None
     last = 0
     for chunk in chunks:

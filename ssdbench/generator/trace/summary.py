@@ -1,4 +1,4 @@
-"""Summarize a trace in one pass and bounded memory."""
+"""Summarize a trace in one reading, with a limited amount of memory."""
 
 from collections import Counter
 
@@ -11,16 +11,16 @@ from ssdbench.model.replay import TraceSummary
 from ssdbench.stats.workingset import Blocks
 
 BLOCK_BYTES = 4096
-NEAR_ENDS = 16  # requests before, whose end may be where one begins
+NEAR_ENDS = 16  # a request is sequential if it begins where one of so many before it ends
 COMMON_SIZES = 12
 MOST_SIZES = 10_000
-AT_ONCE = 1 << 20  # blocks that are looked at in one go
-HOTTEST = (1, 10, 20)  # percent
-COARSE_NS = 10**7  # a step of times that fio's milliseconds do not explain
+AT_ONCE = 1 << 20  # blocks that are processed at once
+HOTTEST = (1, 10, 20)  # percent of the touched blocks
+COARSE_NS = 10**7  # time steps as large as this are coarser than fio's ms
 
 
 class Summing:
-    """Add up a trace chunk by chunk."""
+    """Summarize a trace, chunk by chunk."""
 
     def __init__(self) -> None:
         self.counts = np.zeros(4, dtype=np.int64)
@@ -29,14 +29,14 @@ class Summing:
         self.last_ns = 0
         self.ends_at_bytes = 0
         self._seconds: Counter[int] = Counter()
-        self._gaps = np.zeros(2)  # sum and sum of squares, in seconds
+        self._gaps = np.zeros(2)  # sum and sum of squares of the gaps, in seconds
         self._unaligned = self._sequential = 0
-        self._step_ns = self._at_once = 0  # largest step of the times; requests without a gap
-        self._ends = np.zeros(0, dtype=np.int64)  # of the newest requests
+        self._step_ns = self._at_once = 0  # step of all times; requests without a gap
+        self._ends = np.zeros(0, dtype=np.int64)  # ends of the newest requests
         self._touched, self._written = Blocks(), Blocks()
 
     def add(self, chunk: Chunk) -> None:
-        """Add the next requests of the trace."""
+        """Add the next chunk of requests to the summary."""
         self.counts += np.bincount(chunk.op, minlength=4)
         for op in (READ, WRITE, TRIM):
             self.bytes[op] += int(chunk.size_bytes[chunk.op == op].sum())
@@ -63,7 +63,7 @@ class Summing:
         every = np.concatenate([self._ends, ends])
         follows = np.zeros(len(data), dtype=np.bool_)
         for back in range(1, NEAR_ENDS + 1):
-            first = max(0, back - len(self._ends))  # that has so many before it
+            first = max(0, back - len(self._ends))  # first request with enough requests before it
             if first < len(data):
                 before = every[len(self._ends) + first - back : len(every) - back]
                 follows[first:] |= data.offset_bytes[first:] == before
@@ -78,7 +78,7 @@ class Summing:
         total = int(self.counts.sum())
         span_s = self.last_ns / 1e9
         timed = trace.timed and total > 1 and span_s > 0
-        seconds = max(1, int(span_s))  # whole ones
+        seconds = max(1, int(span_s))  # number of whole seconds
         counted = [number for second, number in self._seconds.items() if second < seconds]
         per_second = np.array(counted, dtype=np.float64)
         mean = float(per_second.sum()) / seconds
@@ -141,7 +141,7 @@ def summarised(trace: Trace) -> TraceSummary:
 
 
 def _touch(blocks: Blocks, data: Chunk) -> None:
-    """Mark every block of every request as touched, in small groups."""
+    """Mark all blocks of all requests as touched; process a limited number of blocks at once."""
     first = data.offset_bytes // BLOCK_BYTES
     many = (data.offset_bytes + data.size_bytes - 1) // BLOCK_BYTES - first + 1
     parts = np.searchsorted(np.cumsum(many), np.arange(AT_ONCE, int(many.sum()), AT_ONCE))
