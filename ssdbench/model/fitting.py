@@ -5,9 +5,9 @@ profile was read, but are still reported at their place in the profile. Standard
 own block sizes: a size that a drive does not support is "not applicable" in such a test, as in a
 sweep with `where_possible`.
 
-A target of `accept:` that no stage measures is reported as a mistake before the run. Without this
-report, the run would take hours, and its outcome would be "cannot tell". An `accept` target for a
-job file, a mix or several writers is not a mistake if some stage may measure it.
+A target of `accept:` that no stage measures is reported as a mistake before the run. Without a
+stage for a target, a run would take hours, and its outcome would be "cannot tell". An `accept`
+target for a job file, a mix or several writers is not a mistake if some stage may measure it.
 
 A zoned drive accepts sequential writes only. fio follows its zones (zonemode=zbd) and resets each
 zone before it writes the zone again, so sequential writes and all reads can be measured.
@@ -267,7 +267,7 @@ _NAMESPACE = re.compile(r"/nvme\d+n\d+$")
 
 
 def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
-    """Return why requests of this size are impossible in a range of a target; "" if they work."""
+    """Return why requests of this size are impossible in a range of a target; "" if possible."""
     logical = target.logical_block_bytes
     if block_bytes % logical:
         return (
@@ -285,7 +285,7 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
 
 
 def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
-    """Return why an engine can never send requests to this target, on any host; "" if it can."""
+    """Return why an engine can never send requests to this target, on any host; "" if possible."""
     if engine is IoEngine.LIBAIO:
         return ""
     if ZONES in target.facts and not target.zone_bytes:

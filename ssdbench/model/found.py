@@ -136,8 +136,9 @@ class Heated(Model):
 class MappingUnit(Model):
     """Store the drive's mapping unit, and whether the measured rates prove this unit.
 
-    A drive that maps its flash in units writes a whole unit for each smaller random write. So
-    writes of one unit are as many per second as smaller writes, but writes of two units are fewer.
+    A drive that maps its flash in units writes a whole unit for each smaller random write. So such
+    a drive does as many writes of one unit per second as smaller writes, but fewer writes of two
+    units.
     """
 
     unit_bytes: int

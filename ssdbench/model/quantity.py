@@ -1,4 +1,4 @@
-"""Read quantities in profiles: sizes, durations, shares, and lists that may have one value.
+"""Read quantities in profiles: sizes, durations, shares, and lists, or one value as a list.
 
 Each quantity has the same pattern in the JSON Schema, so editors and the loader agree.
 """

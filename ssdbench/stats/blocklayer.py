@@ -1,9 +1,9 @@
 """Measure the cost of the block layer: compare points with and without it, and read traces.
 
 A closed loop keeps a fixed number of requests in flight. By Little's law (1961) the time of a
-request is the number of requests in flight divided by the rate. The difference of this time between
-the two points is the cost of the layer, including queueing if several requests are in flight. The
-repeats of the two points are compared in the same way as the repeats of two drives.
+request is the number of requests in flight divided by the rate. The difference of the request times
+at the two points is the cost of the layer, including queueing if several requests are in flight.
+The repeats of the two points are compared in the same way as the repeats of two drives.
 
 In a block trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler
 (I), issued to the driver (D) and completed (C); these are the letters of btt(1). If the trace also

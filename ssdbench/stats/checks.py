@@ -52,8 +52,8 @@ def host_bound(
 def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) -> Histogram:
     """Return the latencies of requests that were due while the generator waited for a slow one.
 
-    A generator that waits for a slow request does not send the requests that become due during this
-    time. HdrHistogram's correction adds these requests: for each latency l above the interval
+    A generator that waits for a slow request does not send the requests that become due while it
+    waits. HdrHistogram's correction adds these requests: for each latency l above the interval
     1/rate, they waited for l - 1/rate, l - 2/rate, … and then took `own_ns` each.
     """
     interval_ns = NS_PER_S / rate_iops

@@ -119,8 +119,8 @@ class Search:
     """Find the highest rate that keeps the limit: double or halve the rate, then bisect.
 
     The caller measures the rate from `next_iops` and gives the result to `saw`, until the rate is
-    None. A rate above a failed rate is not tried again; it is not used even if it kept the limit by
-    chance before.
+    None. A rate above a failed rate is not tried again, and is not the result even if it kept the
+    limit by chance before.
     """
 
     start_iops: float

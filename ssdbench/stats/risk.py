@@ -2,7 +2,7 @@
 
 The counts come from `nox -s judge-the-judges -- --published N --evidence KIND`, with seeds that
 were not used to tune anything (docs/numbers.md has the tables). Drives that slow down only after
-the run are counted separately, because nothing in the run can predict this.
+the run are counted separately, because nothing in the run can predict a later slowdown.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Store a rate over time, take means over any window, and test whether values change in order.
 
 `History` stores the running integral of the rate. So a window may begin between two samples, and
-its mean takes the same time for a day as for a minute.
+the mean of a window takes the same time for a day as for a minute.
 """
 
 import math
@@ -60,7 +60,7 @@ class History:
         return history
 
     def push(self, t_s: float, rate: float, written_fills: float | None) -> None:
-        """Append one sample. Raises ValueError if its time is not after the last one."""
+        """Append a sample. Raises ValueError for a time that is not after the last sample."""
         n = self._n
         step_s = t_s - self._t[n - 1]
         if step_s <= 0:

@@ -85,8 +85,8 @@ def replanned(
     """Cut the full profile again after the warm-up; None if the run's present profile stays.
 
     The fills and the warm-up stay in the profile as they were made. `hint` holds the measured
-    rates. If the rates are faster than expected, points that were cut come back; if they are
-    slower, more points are cut.
+    rates. If rates are faster than expected, points that were cut come back; if rates are slower,
+    more points are cut.
     """
     made = {"precondition": done.profile.precondition, "steady": done.profile.steady}
     wishes = replace(whole, profile=whole.profile.model_copy(update=made))

@@ -152,7 +152,7 @@ def _place(stream: spec.MixStream, place: str, planning: Planning) -> Iterator[t
 def phases(wanted: spec.FioJobs | spec.Mix, planning: Planning) -> MeasuredJobs:
     """Return the phases of a job file, or the one phase of a mix.
 
-    If fio is installed on this host, it checks each phase, and also the options of the job file as
+    If fio is installed on this host, fio checks each phase, and also the options of the job file as
     the user wrote them. Raises UsageError with the line that fio refuses.
     """
     room = Room(

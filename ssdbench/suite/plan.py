@@ -124,7 +124,7 @@ def question(asked_for: RunRequest) -> Question | None:
 
 
 def fitted(asked_for: RunRequest, there: TargetInfo) -> tuple[RunRequest, Budget | None]:
-    """Shorten a request to its given time or wear, if it has one. Raises UsageError."""
+    """Shorten a request to the time or wear that the user gave, if any. Raises UsageError."""
     share = asked_for.max_wear_percent or asked_for.profile.plan.max_wear_percent
     if asked_for.budget_s is None and share is None:
         return asked_for, None
@@ -163,7 +163,7 @@ def require_fit(asked_for: RunRequest, info: TargetInfo) -> None:
 
 
 def target_of(asked_for: RunRequest) -> TargetInfo:
-    """Inspect the target that a request names. Raises TargetRefused if its size is 0."""
+    """Inspect the target that a request names. Raises TargetRefused if the target's size is 0."""
     with asked_for.blamed_on_target():
         info = inspect(asked_for.target_name)
         if not info.size_bytes and info.kind is TargetKind.FILE:

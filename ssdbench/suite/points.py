@@ -382,7 +382,7 @@ def names_warm_up(profile: Profile) -> bool:
 def _heaviest(planning: Planning) -> SteadyWorkload | None:
     """Return the random writes of the profile that serve as warm-up; None without random writes.
 
-    Their block size is nearest to `USUAL`, and their number of requests in flight is the largest.
+    The chosen writes have the block size nearest to `USUAL`, and the most requests in flight.
     """
     writers = [
         (block, stage)

@@ -37,9 +37,9 @@ class Planning:
     def unit(self) -> tuple[int, str]:
         """Return the mapping unit in bytes and where the size comes from; 0 and "" if not known.
 
-        The warm-up then proves by rates whether this unit is right. For a drive that recommends a
-        unit, this is the kernel's `minimum_io_size` (Documentation/ABI/stable/sysfs-block of
-        Linux).
+        The warm-up then proves by rates whether the named unit is right. For a drive that
+        recommends a unit, the unit is the kernel's `minimum_io_size`
+        (Documentation/ABI/stable/sysfs-block of Linux).
         """
         named = (
             (self.profile.unit_bytes or 0, "named by the profile"),
@@ -130,7 +130,7 @@ class RunRequest:
 
     @property
     def all_limits(self) -> Limits:
-        """Return the limits of the command line; limits that it lacks come from the profile."""
+        """Return the limits of the command line; missing limits come from the profile."""
         kept = self.profile.limits
         return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
 

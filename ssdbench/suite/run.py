@@ -183,8 +183,8 @@ def resume(
 
     `given` is the consent on the command line, which most runs do not need. `kept` is the run's
     manifest, if the caller has already read and checked it. `repeated` means that the user repeated
-    the command line that began the run; its consent then does not apply to later changes of the
-    target. Raises SsdbenchError.
+    the command line that began the run; the consent in this command line does not apply to later
+    changes of the target. Raises SsdbenchError.
     """
     store = RunStore.open(run_path)
     require_utf8(run_path, "the run directory's name")

@@ -194,7 +194,7 @@ def file_system_trials(before: int, wanted: spec.FileSystems, planning: Planning
 
 
 def _required_device(target: TargetInfo, why: str = "file systems need a block device") -> str:
-    """Return the kernel's name of the target. Raises UsageError if it is not a block device."""
+    """Return the target's kernel name. Raises UsageError if the target is not a block device."""
     kernel = kernel_name(target)
     if target.simulated or not kernel:
         raise UsageError(
@@ -233,13 +233,13 @@ def _lacking(system: FileSystem, room_bytes: float) -> str:
 
 
 def required(name: spec.FileSystemName, target: TargetInfo) -> FileSystem:
-    """Return the file system `name`. Raises HostLacks if this host cannot use it."""
+    """Return the file system `name`. Raises HostLacks if this host cannot use the file system."""
     (system,), _ = chosen(spec.FileSystems(types=(name,)), target)
     return system
 
 
 def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[AnyStage]:
-    """Yield the stages before a file system: a fill, and a purge if it gets a part of the drive."""
+    """Yield the stages before a file system: a purge if it gets a part of the drive, and a fill."""
     if part < 100:
         method = Purge.DISCARD if profile.purge is Purge.NONE else profile.purge
         yield PurgeStage(f"{number:02d}-purge", method)

@@ -204,7 +204,7 @@ class _Located:
 
 
 class NvmeFeatureBackend(_Located):
-    """Read and set features of an NVMe drive by number, such as `0x06`; a reset undoes them."""
+    """Read and set NVMe features by number, such as `0x06`; a reset of the drive undoes them."""
 
     def read(self, attribute: str, drive: str) -> str:
         """Return the current value of the feature as a number."""

@@ -362,7 +362,7 @@ def damage(path: Path) -> list[Failure]:
 def _record_of(fields: Mapping[str, object]) -> Change | int:
     """Return the change in a record, or the number of a restored or forgotten change.
 
-    Raises ValueError for other records.
+    Raises ValueError for a record of another kind.
     """
     n = fields.get("n")
     if not isinstance(n, int) or fields.get("kind") not in (CHANGING, RESTORED, FORGOTTEN):
@@ -444,7 +444,7 @@ def _of_another_host(path: Path, host_id: str) -> Failure:
 def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
     """Stop trying to restore settings of a drive that will never come back to this host.
 
-    The file `forgotten.log` keeps each of these changes with its old value. Raises UsageError if no
+    The file `forgotten.log` keeps each forgotten change with its old value. Raises UsageError if no
     dead run left a setting of this drive changed.
     """
     require_private(directory)

@@ -346,7 +346,7 @@ def preference_settings(scheduler: str, found: BlockSizeFound, drive: str) -> li
     """Return the settings that make a scheduler prefer the block or mapping unit that was found.
 
     `scheduler` is the name in the profile. The list is empty if the found size is not sure, or if
-    it is a usual size that needs no preference.
+    the found size is usual and needs no preference.
     """
     size, sure = found.write_bytes, found.confidence or 0.0
     if size is None or size <= USUAL_BYTES or found.at_most or sure < LEAST_FREQUENCY:

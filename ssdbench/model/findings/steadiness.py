@@ -13,7 +13,7 @@ SLOWER = "the sustained rate is not higher than this"
 class Spent:
     """Hold the limit of time or bytes at which a warm-up was given up.
 
-    At most one of the two limits is set.
+    At most one of the limits of time and bytes is set.
     """
 
     max_fills: float | None = None

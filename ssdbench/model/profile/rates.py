@@ -41,8 +41,8 @@ class OfferedLoad(ProfileModel):
     def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
         """Return all requests per second, including reads; 0 if this cannot be known.
 
-        The result is 0 if the load is drive writes but only reads are sent, or if it is `planned`,
-        as only a run knows such a load.
+        The result is 0 if the load is drive writes but only reads are sent, or if the load is
+        `planned`, as only a run knows such a load.
         """
         if self.drive_writes_per_day is None:
             return self.iops or 0.0

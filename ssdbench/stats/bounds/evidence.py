@@ -138,7 +138,7 @@ def lower_limit(means: Sequence[float] | Floats) -> float:
     """Return the rate that 95 % of the means over a horizon exceed, with 95 % confidence.
 
     This limit is the normal tolerance bound of the logarithms of the means (Owen 1968), but never
-    above the lowest mean and never below zero. If the means agree to a few percent, this limit is
+    above the lowest mean and never below zero. If the means agree to a few percent, the limit is
     nearly the bound that the means give without logarithms. Fewer than five means cannot show how
     much they vary; then the lowest mean is returned.
     """

@@ -144,9 +144,9 @@ MIN_MODE_GAP = 0.05  # of the upper level; a smaller one does not matter to a pl
 def two_modes(values: Sequence[float] | Floats) -> Modes | None:
     """Return the best split into two levels; None if one level describes the values equally well.
 
-    The split is found by Otsu's method (1979): it makes the variance within both groups smallest.
-    The split must be clearer than the best split of values that have only one level. Each level
-    must hold a share of at least `MIN_SHARE` of the values, and at least two values.
+    The split is found by Otsu's method (1979), which makes the variance within both groups
+    smallest. The split must be clearer than the best split of values that have only one level. Each
+    level must hold a share of at least `MIN_SHARE` of the values, and at least two values.
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     n = len(data)

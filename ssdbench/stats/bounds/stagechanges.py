@@ -5,8 +5,8 @@ was measured? If the drive changed, this point may have been measured at a lucky
 valid either. This point stays valid if the other point varies only by chance. This point also stays
 valid if none of its repeats was slow, and if at least twice the other point was slow both just
 before and just after a repeat of this point. Second: does the rate rise and fall in a wave over
-hours? If it does, all points show the same wave, each around its own mean rate. Third: which period
-has the slowest wave that this run could detect?
+hours? If there is a wave, all points show the same wave, each around its own mean rate. Third:
+which period has the slowest wave that this run could detect?
 """
 
 import math
@@ -107,7 +107,7 @@ def _only_on_two_levels(other: PointResult, point: PointResult) -> bool:
 
     A point with two levels stays valid, because its bound is the bound of the lower level. But
     `point` may have been measured only while the drive was on the upper level. Points that only
-    read are measured after the others. So reads and writes cannot show whether the levels come from
+    read are measured after the others. So reads and writes cannot show whether two levels belong to
     only one of the loads (as levels from heat do), and are not compared.
     """
     codes = [{finding.code for finding in one.findings} for one in (other, point)]
@@ -176,7 +176,7 @@ def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
 
 
 def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
-    """Search the rates of all groups for one common wave, each around its mean; None without it.
+    """Search the rates of all groups for one common wave, each around its mean; else return None.
 
     A sine of each period is fitted by least squares to the logarithms of the rates of the pieces
     (Lomb 1976, Scargle 1982), with one mean level for each group; the p-value of the F-test is

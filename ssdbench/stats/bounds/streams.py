@@ -84,7 +84,7 @@ def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
 
     If a fio thread is on time, it waits for all its requests in flight before it waits for the time
     of the next request, at any queue depth (`rate_ddir` in its io_u.c). So a slow request or flush
-    delays all requests that become due during this time.
+    delays all requests that become due while it is in flight.
     """
     if not stream.offered_iops or not seen.requests:
         return seen
@@ -161,7 +161,7 @@ def latencies(
     """Estimate mean and percentiles of the latency of one direction; empty if it had no I/O.
 
     The mean is taken over the windows of all repeats. Percentiles are taken from `parts`, which
-    holds all evidence, if it is given. With `writes`, the rarest percentiles are suppressed.
+    holds all evidence, if `parts` is given. With `writes`, the rarest percentiles are suppressed.
     """
     histograms = [histogram for histogram in histograms if histogram.n]
     if not histograms:

@@ -246,8 +246,8 @@ UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> BlockVerdict:
     """Find a block, but ignore a block that only the peaks of a buffer show.
 
-    `own` means that each latency belongs to one single write. Only such latencies show the cost of
-    a boundary, and the writes that waited for a full buffer.
+    `own` means that each latency belongs to one single write. Only latencies of single writes show
+    the cost of a boundary, and which writes waited for a full buffer.
     """
     verdict = _judged(series, seed=seed, own=own)
     if verdict.block_bytes is not None or not own:

@@ -71,8 +71,8 @@ def remap_unit(rates: Mapping[int, Shifted]) -> tuple[int, bool] | None:
     drive programs at the same time. A shifted write of two or more units has no higher cost than an
     aligned write. So the unit is the largest size at which a shift makes writes slower. Of the
     shifted writes of half a unit, half lie in two units, so their rate is two thirds of the aligned
-    rate: the limit for a slow shift is below this (`SHIFT_COSTS`), the limit for a free shift above
-    the part that a link may hide (`SHIFT_FREE`).
+    rate. So a shift counts as slow only below two thirds (`SHIFT_COSTS`), and as free only far
+    above (`SHIFT_FREE`), because a slow link may hide a part of the difference.
     """
     for block in sorted(rates, reverse=True):
         if rates[block].slower is not False:
@@ -92,10 +92,10 @@ LIMITS_UNIT = 0.65  # of the rate of writes of a unit: writes of two units are s
 def proves_unit(block_iops: float, unit_iops: float, double_iops: float) -> bool:
     """Tell whether rates prove that a smaller random write costs the drive a whole mapping unit.
 
-    The proof has two conditions: a write of one unit is as fast as the smaller write, and a write
-    of two units is slower. Then bytes limit the rate, and the smaller write costs as many bytes as
-    a whole unit. Without the second condition, a drive with a limit on its commands would prove any
-    unit.
+    The proof of a unit has two conditions: a write of one unit is as fast as the smaller write, and
+    a write of two units is slower. Then bytes limit the rate, so the smaller write must cost as
+    many bytes as a whole unit. Without the second condition, a drive with a limit on its commands
+    would prove any unit.
     """
     as_fast = unit_iops >= PROVES_UNIT * block_iops > 0
     return as_fast and double_iops <= LIMITS_UNIT * unit_iops
@@ -385,7 +385,7 @@ def _slow_after(said: Measured, steady: float) -> float:
 
 
 def _cliff(said: Measured) -> int | None:
-    """Return the part at which random writes suddenly become slow; None if it is gradual."""
+    """Return the part at which random writes suddenly become slow; None for a gradual slowdown."""
     taken, steady = np.asarray(said.first_s_per_byte), float(np.mean(said.seconds_per_byte[0]))
     for part in range(2, len(taken) - AFTER):
         # The first parts may be fast because a buffer takes these writes.

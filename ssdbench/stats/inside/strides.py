@@ -167,7 +167,7 @@ def excess(data: Scored, folded: Floats, period_bytes: int, writes: int) -> Floa
 
     Without a boundary, this score is about normal with a standard deviation of 1. The deviation is
     computed from groups of the same number of consecutive writes, so bursts of slow writes do not
-    look like boundaries. The score is 0 if these writes cover too much of the period to show
+    look like boundaries. The score is 0 if the writes cover too much of the period to show
     anything.
     """
     rows, count = folded.shape
@@ -287,7 +287,7 @@ def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> Strid
 
 
 def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scale:
-    """Build a scale from the user's strides. Raises UsageError if they cannot show a block."""
+    """Build a scale from the user's strides. Raises UsageError if strides cannot show a block."""
     region = size_bytes // 2
     for stride in strides:
         if stride <= block_bytes or stride % block_bytes:

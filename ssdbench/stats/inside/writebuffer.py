@@ -1,4 +1,4 @@
-"""Estimate how many writes a write buffer holds, and by how many writes it delays peaks.
+"""Estimate how many writes a write buffer holds, and how late the buffer makes latency peaks.
 
 A full buffer accepts a write when an earlier write leaves the buffer, so each latency peak comes
 late by the number of writes in the buffer (this number is the lag). The places of peaks at several
@@ -125,7 +125,7 @@ class Held:
 
     @property
     def exact(self) -> bool:
-        """Tell whether the smallest and the largest number are equal."""
+        """Tell whether the number of buffered writes is known exactly, not only as a range."""
         return self.least_writes == self.most_writes
 
 

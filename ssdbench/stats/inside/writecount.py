@@ -145,7 +145,7 @@ def _likes(one: Series, verdict: BlockVerdict) -> Ints:
 
 
 def _halves(train: _Train) -> tuple[_Floats32, Floats]:
-    """Split the values into two halves by stride; also return the information of each half."""
+    """Split the values into two halves by stride; also return each half's sum of variances."""
     odd = train.row % 2 == 1
     split = np.stack([np.where(odd, 0, train.value), np.where(odd, train.value, 0)])
     rows = np.arange(len(train.information)) % 2

@@ -5,8 +5,8 @@ VALIDATED counts as lower than any rate. Outliers are drives that are far from t
 drives, compared with the MAD (median absolute deviation). `effects` tests with one linear model and
 F tests (extra sum of squares) whether firmware, slot, host, temperature or wear change the rate; it
 does so only where the drives can separate these conditions. Two lots are compared point by point
-with exact Mann-Whitney tests. docs/population.md has the formulas, their false alarms and their
-power.
+with exact Mann-Whitney tests. docs/population.md has the formulas of these tests, their false
+alarms and their power.
 """
 
 import math
@@ -161,7 +161,7 @@ class Outliers:
 def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | None:
     """Find outliers among drives of one model; None for too few drives or a median of 0.
 
-    `tests` is the number of such tests on the same drives, for example one test per point.
+    `tests` is the number of outlier tests on the same drives, for example one test per point.
     """
     values = np.asarray(rates, dtype=np.float64)
     drives = values.shape[-1]
@@ -194,7 +194,7 @@ def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float
 def _reach(drives: int, tests: int) -> float:
     """Return the largest usual deviation of normal drives from their median, in units of sd.
 
-    This limit is corrected for the number of drives, both sides and all tests (Bonferroni); the
+    The deviation is corrected for the number of drives, both sides and all tests (Bonferroni); the
     variance of a median is π/2n.
     """
     z = _NORMAL.inv_cdf(1 - FALSE_FLEETS / (2 * drives * tests))

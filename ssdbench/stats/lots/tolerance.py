@@ -31,8 +31,8 @@ def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:
     """Return the confidence that at most 5 % of all drives (`SHARE`) are slower than a rate.
 
     `lot` is the number of drives in the lot; None means the whole model. `below` is the number of
-    sampled drives that are slower than this rate. For the rate of the slowest sampled drive,
-    `below` is 0.
+    sampled drives that are slower than the rate in question. For the rate of the slowest sampled
+    drive, `below` is 0.
     """
     if lot is None:
         return 1.0 - binomial_at_most(below, drawn, SHARE)
@@ -65,8 +65,8 @@ def needed(below: int = 0, *, lot: int | None = None) -> int:
 def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
     """Return the upper 95 % limit of the share (0 to 1) of drives that are slower than a rate.
 
-    Of the `drawn` measured drives, `below` were slower than this rate. `lot` is the number of all
-    drives, or None for an unlimited number.
+    Of the `drawn` measured drives, `below` were slower than the rate in question. `lot` is the
+    number of all drives, or None for an unlimited number.
     """
     if lot is None:
         return binomial_upper_limit(below, drawn, confidence=CONFIDENCE)
@@ -80,8 +80,8 @@ def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
     """Return the expected rate of the slowest of `size` drives.
 
-    The result is the rate of the slowest drive, averaged over all sets of `size` measured drives;
-    this is unbiased for lot and model. The result is None if fewer than `size` drives were
+    The result is the rate of the slowest drive, averaged over all sets of `size` measured drives,
+    which is unbiased for lot and model. The result is None if fewer than `size` drives were
     measured.
     """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)

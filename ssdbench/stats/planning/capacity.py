@@ -250,8 +250,8 @@ def _ceiling(number: float) -> int:
 def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
     """Return how the writes of the demand wear the drives; None if the demand writes nothing.
 
-    The drives must last for their warranty. Each drive may write the smaller one of its rated bytes
-    and of its rated bytes corrected by the write amplification of this workload.
+    The drives must last for their warranty. Each drive may write the smaller of two amounts: its
+    rated bytes, and its rated bytes corrected by the write amplification of this workload.
     """
     if not demand.write_bytes_per_day:
         return None

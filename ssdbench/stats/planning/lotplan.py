@@ -3,8 +3,8 @@
 The rate that is planned for each drive depends on how the load is spread over the drives. Striped:
 each drive carries the same share, so the plan uses the expected rate of the slowest drive of the
 set. Balanced: each drive carries as much as it can, so the plan uses one drive's share of a lower
-limit of the sum of all rates. Both of these rates depend on the number of drives in the set, which
-the plan is looking for.
+limit of the sum of all rates. The expected slowest drive and the limit of the sum depend on the
+number of drives in the set, which the plan is looking for.
 """
 
 from collections.abc import Callable, Sequence

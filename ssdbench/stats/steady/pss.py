@@ -8,7 +8,7 @@
 
 These five limits (halves, cv, pairs, slope, newest) must hold at five checks in a row. A rate that
 keeps moving between two levels exceeds these limits; such a rate is steady if it was on both levels
-often enough and neither level drifts. The result for such a rate is the lower of the two levels.
+often enough and neither level drifts. For a rate with two levels, the result is the lower level.
 The bound is not above the worst minute of the last three quarters of the run. docs/steady-state.md
 says what the rules cannot see, and how often they are wrong.
 """

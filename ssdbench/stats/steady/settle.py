@@ -131,7 +131,7 @@ def _carried(history: History, from_s: float, to_s: float, level: float) -> floa
 def settled_after_s(history: History, usual_s: float, flat_from_s: float) -> float:
     """Find when a load stopped changing its rate: the time of the last clear step.
 
-    The result is 0 if this step was before `usual_s`, and is never more than `flat_from_s`.
+    The result is 0 if the step was before `usual_s`, and is never more than `flat_from_s`.
     """
     at_s = usual_s
     while at_s < flat_from_s and (found := _step(history, at_s, history.end_s)) is not None:

@@ -79,8 +79,8 @@ def needed_window(
     """Return how long windows must be, judged by the steady seconds of the warm-up.
 
     `two_levels` means that the rate moves between two levels; such levels are judged separately and
-    are not taken as a period. `short` means that there are few such seconds, so windows may vary
-    more than these seconds show.
+    are not taken as a period. `short` means that the warm-up has few steady seconds, so windows may
+    vary more than these seconds show.
     """
     if steady is None or not len(steady.t_s):
         return Needed(asked_s)
