@@ -1,4 +1,4 @@
-"""Render stored runs as files; a run always gives the same files."""
+"""Render stored runs as files; rendering a run again gives identical files."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -11,12 +11,12 @@ def render(
 ) -> list[Path]:
     """Write report.html and the tables (docs/tables.md) into a run directory.
 
-    The report is made from result.json and the other files of the run. An interrupted run, or a run
-    without some files, gets a report of the existing files. Give `result` if the run has no
-    result.json yet. Points named in `points` get plots in any case. Returns the paths,
-    report.html first. Raises UsageError if result.json cannot be read or a point does not exist,
-    and OSError if a file cannot be written.
+    The report is made from result.json and the other files of the run. If a run was interrupted or
+    lacks files, the report shows the files that exist. Give `result` if the run has no result.json
+    yet. The points named in `points` get plots even if they would not be chosen for plots. Returns
+    the paths, report.html first. Raises UsageError if result.json cannot be read or a point does
+    not exist, and OSError if a file cannot be written.
     """
-    from ssdbench.report.write import write_report  # matplotlib costs half a second
+    from ssdbench.report.write import write_report  # takes half a second: matplotlib
 
     return write_report(run_dir, result, points)

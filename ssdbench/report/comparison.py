@@ -17,7 +17,7 @@ from ssdbench.stats.compare import ALPHA, P99, RATE, Compared, Measured, Pair
 from ssdbench.stats.planning.runplan import CapacityAnswer
 from ssdbench.units import counted, format_change, format_count, format_figure, format_ns
 
-BOUNDS_APART = 1.25  # the bounds of equal drives differ by less than this factor
+BOUNDS_APART = 1.25  # bounds of equal drives differ by less
 
 
 def shift_words(pair: Pair) -> str:
@@ -31,7 +31,7 @@ def shift_words(pair: Pair) -> str:
 
 
 def shift_interval(pair: Pair) -> str:
-    """Format the 95 % interval of the shift in IOPS; a dash if there are too few repeats."""
+    """Format the 95 % interval of the shift in IOPS; a dash if there are too few repeats for it."""
     return words.span(pair.found.shift_low, pair.found.shift_high)
 
 
@@ -43,7 +43,7 @@ FASTER_MEANS = (
 
 
 def faster_words(pair: Pair) -> str:
-    """Format how often a repeat of the later run is faster, such as `0 % of pairs`."""
+    """Format in how many pairs the later run's repeat is faster, such as `0 % of pairs`."""
     return f"{100 * pair.found.effect:.0f} % of pairs"
 
 
@@ -61,7 +61,7 @@ NOT = "NOT VALIDATED"
 def much(first: float, second: float, more: str, less: str) -> str:
     """Format by how much the second value differs: `2.1 x faster`, `12 % slower`.
 
-    `more` and `less` are the words for a second value that is higher or lower.
+    `more` is the word for a second value that is higher, such as faster; `less` for a lower one.
     """
     word = more if second > first else less
     low, high = sorted((first, second))
@@ -73,16 +73,19 @@ def much(first: float, second: float, more: str, less: str) -> str:
     return f"{format_change(100 * (second / first - 1)).lstrip('+-')} {word}"
 
 
-FACTOR = 1.5  # a smaller ratio is given in percent
+FACTOR = 1.5  # smaller ratios are shown in percent
 
 
 def pair_verdict(pair: Pair) -> tuple[str, str]:
-    """Return colour and answer for one pair; only a VALIDATED run is called faster."""
+    """Return colour and answer for one pair of runs.
+
+    The answer says faster or slower only if both runs are VALIDATED.
+    """
     later, earlier = words.letter(pair.second), words.letter(pair.first)
     if pair.p_corrected > ALPHA:
         if (differs := _bounds_apart(pair)) is not None:
             return "warn", f"{differs}; the means do not differ clearly"
-        apart = pair.found.effect in (0.0, 1.0)  # but the p-value is not small enough
+        apart = pair.found.effect in (0.0, 1.0)  # yet the p-value is not small enough
         if pair.found.unsure:
             return "warn", f"cannot tell: {_why_unsure(pair)}"
         return "", "too few repeats to tell" if apart else "no difference shown"
@@ -101,7 +104,7 @@ def pair_verdict(pair: Pair) -> tuple[str, str]:
 
 
 def measured_verdict(one: Measured) -> tuple[str, str]:
-    """Return colour and answer for a rate within a limit, or for a p99."""
+    """Return colour and answer for a measured rate within a latency limit, or for a p99."""
     later, earlier = words.letter(one.second), words.letter(one.first)
     rate, (first, second) = one.metric == RATE, one.values
     if one.differs is None:
@@ -134,14 +137,14 @@ def answer_lines(results: Sequence[RunResult], found: Compared) -> list[str]:
 
 
 def _asked(results: Sequence[RunResult]) -> capacity.Plans:
-    """Return all runs with their answers if they answer the same question; else nothing."""
+    """Return all runs with their answers if all of them answer the same question; else nothing."""
     asked = [(one, answer) for one in results if (answer := capacity.answer_of(one))]
     same = len({answer.wanted.asked() for _, answer in asked}) == 1
     return asked if same and len(asked) == len(results) else ()
 
 
 def _line(found: Compared, first: int, second: int) -> str:
-    """Return the answer for two runs in one line."""
+    """Return the comparison of two runs in one line: main point, p99, rates, number of points."""
     runs = (first, second)
     pairs = [pair for pair in found.pairs if (pair.first, pair.second) == runs]
     rates = [one for one in found.rates if (one.first, one.second) == runs]
@@ -174,7 +177,7 @@ def _count_words(pairs: Sequence[Pair]) -> str:
 
 
 def measured_name(one: Measured) -> str:
-    """Name what was compared: `p99 of reads`, or the rate within a limit."""
+    """Return the name of a compared value: `p99 of reads`, or the rate within a latency limit."""
     if one.metric == P99:
         return {"read": "p99 of reads", "write": "p99 of writes"}.get(one.direction, "p99")
     return f"rate within the limit ({one.label})"
@@ -210,9 +213,9 @@ def _why_unsure(pair: Pair) -> str:
     return "neighbouring repeats are too similar"
 
 
-MOST_DRAWN = 20  # points of the figure
-MOST_LINES = 8  # points over time
-LEAST_SERIES = 3  # runs
+MOST_DRAWN = 20  # most points in the figure of intervals
+MOST_LINES = 8  # most points with a line over time
+LEAST_SERIES = 3  # fewest runs for the section on one drive over time
 
 Shared = tuple[str, tuple[PointResult | None, ...]]  # a point's label, and its result in each run
 
@@ -330,13 +333,13 @@ def _of_point(
 
 
 def _run_name(results: Sequence[RunResult], place: int) -> str:
-    """Return the number of a run, marked as simulated if other runs are not."""
+    """Return the letter of a run, with "(simulated)" if other runs measured real drives."""
     mixed = len({result.target.simulated for result in results}) > 1
     return f"{words.letter(place)}{' (simulated)' * (mixed and results[place].target.simulated)}"
 
 
 def _is_series(results: Sequence[RunResult]) -> bool:
-    """Return whether all runs measured one drive, in order of time."""
+    """Return whether all runs measured the same drive and are given in order of time."""
     began = [result.started_at for result in results]
     same = len({result.target.id for result in results}) == 1
     return same and len(results) >= LEAST_SERIES and began == sorted(began)
@@ -407,12 +410,12 @@ def _changes(found: Compared) -> page.Prose | page.Table:
 
 
 def runs_of(one: Pair | Measured) -> str:
-    """Name the two runs of a row: `B against A`."""
+    """Return the letters of the two runs of a row, such as `B against A`."""
     return f"{words.letter(one.second)} against {words.letter(one.first)}"
 
 
 def _runs_of(one: Pair | Measured) -> str:
-    """Name the two runs of a row so that the name stays on one line."""
+    """Return the letters of the two runs of a row so that a browser keeps them on one line."""
     return runs_of(one).replace(" ", words.NO_BREAK)
 
 
@@ -438,7 +441,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
 
 
 def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
-    """Return the answer in words, a table of everything compared, and the things left out."""
+    """Return the answer in words, a table of everything compared, and what was not compared."""
     several = len(results) > 2
     tone = "" if all(one.validated for one in found.every) else "warn"
     blocks: list[page.Block] = [
@@ -464,7 +467,7 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
 
 
 def _named(results: Sequence[RunResult]) -> page.Prose:
-    """Return which run has which letter."""
+    """Return a paragraph that says which run each letter stands for."""
     runs = (
         f"{words.letter(place)}: {result.target.name}, run {result.run_id}"
         for place, result in enumerate(results)
@@ -484,7 +487,7 @@ class AnswerRow(NamedTuple):
 
 
 def answer_table(found: Compared) -> list[AnswerRow]:
-    """Return a row for each point, rate within a limit, and p99, the rates first."""
+    """Return a row for each comparison: points first, then rates within a limit, then p99s."""
     rows = []
     for pair in found.pairs:
         tone, said = pair_verdict(pair)
@@ -501,7 +504,7 @@ def answer_table(found: Compared) -> list[AnswerRow]:
 
 
 def _short(label: str) -> str:
-    """Return a workload without words that its numbers say too."""
+    """Return a workload's name without "read/write", which its share of reads already says."""
     return label.replace(" read/write", "")
 
 
@@ -635,7 +638,7 @@ COMPARISON_TYPES = {
 
 
 def comparison_csv(results: Sequence[RunResult], found: Compared) -> bytes:
-    """Write the file of `compare --csv`."""
+    """Return the content of the CSV file that `compare --csv` writes."""
     rows = [
         {
             "workload": pair.label,
@@ -650,7 +653,7 @@ def comparison_csv(results: Sequence[RunResult], found: Compared) -> bytes:
 
 
 def _csv_measured(results: Sequence[RunResult], one: Measured) -> Row:
-    """Return the row of a rate within a limit, or of a p99."""
+    """Return the CSV row of a rate within a latency limit, or of a p99."""
     row: Row = {
         "workload": one.label,
         "p_holm": one.p_corrected,

@@ -31,7 +31,7 @@ def connection(**config: str | bool | int | float | list[str]) -> Any:
 
 
 def interruptible(database: Any, work: Callable[[], T]) -> T:
-    """Run `work` in a thread, so that a signal such as Ctrl-C can interrupt DuckDB."""
+    """Run `work` in a second thread, so that a signal such as Ctrl-C can interrupt DuckDB."""
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(work)
         try:
@@ -51,10 +51,10 @@ def fetch_all(database: Any, query: str) -> list[tuple[Any, ...]]:
 
 
 def quoted(text: str) -> str:
-    """Quote a text for SQL."""
+    """Quote a text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def pattern(path: str) -> str:
-    """Quote a path for SQL; escape * ? and [, so that DuckDB does not use it as a pattern."""
+    """Quote a path as an SQL string; escape * ? and [, which DuckDB would use as a pattern."""
     return quoted(re.sub(r"[*?[]", r"[\g<0>]", path))

@@ -1,7 +1,8 @@
 """Define what a plot of a report must have: a drawing, and its data as rows.
 
-Long series are thinned: of each bin, the lowest and the highest value are kept, so that the plot
-still shows every stall and burst. The rows are thinned in the same way.
+Long series are thinned: the series is cut into bins, and from each bin the plot shows only the
+lowest and the highest value. So every stall and burst remains visible. The rows have the same
+thinned values.
 """
 
 import csv
@@ -24,12 +25,12 @@ Floats = npt.NDArray[np.float64]
 Row = tuple[str | float | None, ...]
 
 LOWEST, HIGHEST = "lowest", "highest"
-BINS = 1200  # of a wide figure; enough to zoom in
+BINS = 1200  # bins across a wide figure, with reserve for zooming
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """A thinned series: for each bin its start `x`, and the lowest and the highest value in it."""
+    """A thinned series: for each bin its start `x`, and its lowest and highest value."""
 
     x: Floats
     low: Floats
@@ -50,8 +51,9 @@ def thinned(x: Floats, y: Floats, *, bins: int = BINS) -> Trace:
 class FigureData:
     """The data of a plot, and the columns that are its x, y and line names.
 
-    `upright` has the names along the vertical axis if all values lie along the horizontal axis.
-    `parts` has the names of the panels; the first column then says the panel of each row.
+    `upright` lists the names along the vertical axis of a plot whose values all lie along the
+    horizontal axis. `parts` lists the names of the panels of a plot; the first column of each row
+    then names its panel.
     """
 
     columns: tuple[str, ...]
@@ -63,7 +65,7 @@ class FigureData:
     parts: tuple[str, ...] = ()
 
     def csv(self, target: str) -> str:
-        """Write the data as CSV; if `target` has text, each row ends with it."""
+        """Write the data to a CSV writer; if `target` has text, each row ends with this text."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         more = (foreign.cell(target),) if target else ()
@@ -72,7 +74,7 @@ class FigureData:
         return text.getvalue()
 
     def places(self) -> dict[str, object]:
-        """Return the meaning of the columns, for the page's script."""
+        """Return what each column means in the plot, for the page's script."""
         return {
             "x": self.x,
             "y": self.y,
@@ -91,11 +93,11 @@ class ReportFigure(ABC):
 
     @abstractmethod
     def rows(self) -> FigureData:
-        """Return the data for the CSV below the plot, which the page's script reads too."""
+        """Return the data of the CSV below the plot; the page's script reads the same data."""
 
 
 def over_x(columns: Sequence[str], table: Sequence[Row], values: int) -> FigureData:
-    """Return data whose columns are: line, x, `values` columns of y, then others."""
+    """Return data with these columns: name of the line, x, the `values` columns of y, others."""
     return FigureData(tuple(columns), table, (1,), tuple(range(2, 2 + values)))
 
 

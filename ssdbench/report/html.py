@@ -1,4 +1,4 @@
-"""Render a page as one HTML file, with one script and without any request to a network."""
+"""Render a page as one HTML file, which has one script and loads nothing from a network."""
 
 import json
 import re
@@ -19,7 +19,10 @@ _TYPED = re.compile(r"`([^`\n]+)`|(?<![\w-])(--[a-z][a-z-]*[a-z])")  # in text t
 
 @cache
 def environment() -> jinja2.Environment:
-    """Return the templates of a page; they escape all text and fail at an unknown name."""
+    """Return the template engine of a page.
+
+    It escapes all text, and raises an error for a name that is not defined.
+    """
     jinja = jinja2.Environment(
         loader=jinja2.PackageLoader("ssdbench.report"),
         autoescape=True,
@@ -51,7 +54,7 @@ def _css(letter: str) -> str:
 
 
 def rendered(page: Page | Sheet) -> str:
-    """Render a page with its style and script; its security policy has the script's hash."""
+    """Render a page with its style and script; the security policy allows only this script."""
     template = "report.html.j2" if isinstance(page, Page) else "sheet.html.j2"
     found = environment().get_template(template)
     own = files("ssdbench.report")
@@ -63,7 +66,7 @@ def rendered(page: Page | Sheet) -> str:
 def policy(script: str) -> Markup:
     """Return the content security policy: only this script may run; nothing is loaded or sent."""
     digest = b64encode(sha256(script.encode()).digest()).decode()
-    return Markup(  # only the digest varies
+    return Markup(  # only the digest depends on the input
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
@@ -76,14 +79,14 @@ class PlacedPlot:
 
     svg: Markup
     csv: str
-    axes: str  # JSON: places of axes and values for the script; empty if it cannot zoom
+    axes: str  # JSON for the script: places and values of the axes; empty if the plot cannot zoom
 
 
 def _plot(plot: Plot, target: str) -> PlacedPlot:
-    from ssdbench.report.plots.canvas import to_svg  # matplotlib costs half a second
+    from ssdbench.report.plots.canvas import to_svg  # takes half a second: matplotlib
 
     svg, data = to_svg(plot.figure, plot.name), plot.figure.rows()
     places = {"axes": svg.axes, "data": data.places()}
     axes = json.dumps(places, separators=(",", ":"), allow_nan=False) if svg.axes else ""
-    # matplotlib escapes the words that it draws
+    # matplotlib escapes the text that it draws.
     return PlacedPlot(Markup(svg.svg), data.csv(target), axes)

@@ -1,7 +1,7 @@
 """Compute latency histograms from fio's latency logs, in constant memory.
 
-DuckDB reads the logs and counts I/Os in the bins of fio, at most 1,856 per direction. A percentile
-is the upper edge of its bin, so it is at most 1/64 too high.
+DuckDB reads the logs and counts I/Os in the bins that fio uses, at most 1,856 per direction. A
+percentile is reported as the upper edge of its bin, so it is at most 1/64 too high.
 """
 
 import io
@@ -18,8 +18,8 @@ from ssdbench.stats.histogram import BINS, Histogram
 
 MEMORY = "160MB"  # limit for DuckDB; the whole program stays below 300 MB
 DIRECTIONS = {0: "read", 1: "write", 2: "trim"}
-PER_DIRECTION = 2048  # above the number of bins
-REJECTS = 10  # per log; DuckDB reports a damaged line once for each column
+PER_DIRECTION = 2048  # more than the number of bins
+REJECTS = 10  # most damaged rows to report per log; a damaged line counts once for each column
 LONGEST_LINE = 4096
 LONGEST_SHOWN = 60
 
@@ -52,7 +52,7 @@ class Latencies:
 
     direction: str
     histogram: Histogram
-    max_ns: int  # exact
+    max_ns: int  # exact, not a bin's edge
 
 
 def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
@@ -74,7 +74,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         columns=json.dumps(_types(widths.pop())).replace('"', "'"),
     )
     opened = connection(memory_limit=MEMORY)
-    from duckdb import Error  # installed, as `connection` succeeded
+    from duckdb import Error  # installed: `connection` imported it
 
     try:
         with opened as database:
@@ -103,7 +103,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
 
 
 def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, int, str]]) -> None:
-    """Raise UsageError for a damaged row that is not the incomplete last line of a log."""
+    """Raise UsageError for a damaged row, unless it is the incomplete last line of a log."""
     torn = {str(path): _torn_line_start(path) for path in paths} if rejected else {}
     for name, line, position, text in rejected:
         start = torn.get(name)
@@ -112,7 +112,7 @@ def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, in
 
 
 def _torn_line_start(path: Path) -> int | None:
-    """Return the position of an incomplete last line, counted from 1, or None."""
+    """Return at which byte, counted from 1, an incomplete last line starts; else None."""
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - LONGEST_LINE))
@@ -122,7 +122,7 @@ def _torn_line_start(path: Path) -> int | None:
 
 
 def _invalid_row_error(paths: Sequence[Path]) -> UsageError:
-    """Return the error for the first row with values that fio never writes."""
+    """Return the error for the first row whose values are impossible in a log of fio."""
     for path in paths:
         with path.open(encoding="ascii", errors="replace") as lines:
             for number, line in enumerate(lines, start=1):

@@ -1,4 +1,4 @@
-"""Make the page that follows a run: its state, the rate so far, and the report so far."""
+"""Make the page that follows a run in progress: its state, its rate and report until now."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,24 +18,21 @@ from ssdbench.report.view.page import Findings, Page
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import format_count, format_duration, format_rate
 
-STATE = Markup("<!-- the state of the run -->")  # its place in the page
-MOST_SAMPLES = 600  # of a curve; beyond, neighbours share a sample with their lowest and highest
+STATE = Markup("<!-- the state of the run -->")  # replaced by the state
+MOST_SAMPLES = 600  # of a curve; if there are more, two neighbours become one, with both extremes
 WIDTH, HEIGHT = 960, 200  # of a curve in the page
-LEFT_OUT = ("findings", "words", "plan", "targets")  # sections that need all of the results
+LEFT_OUT = ("findings", "words", "plan", "targets")  # sections that need a complete run
 
 
 @dataclass(slots=True)
 class Curve:
-    """The rate of one stage over the time of the run, with few samples.
-
-    A sample is the time in seconds, lowest and highest IOPS, lowest and highest bytes per second.
-    """
+    """The rate of one stage over the time of the run, stored in at most MOST_SAMPLES samples."""
 
     title: str
     samples: list[tuple[float, ...]] = field(default_factory=list)
 
     def add(self, now: Progress) -> None:
-        """Add the rate of a second, if there was one."""
+        """Add the rate of the last second, unless there was no I/O in it."""
         if now.rate_iops:
             self.samples.append((now.ran_s, *[now.rate_iops] * 2, *[now.rate_bytes_per_s] * 2))
         if len(self.samples) > MOST_SAMPLES:
@@ -45,7 +42,7 @@ class Curve:
             ]
 
     def drawn(self) -> dict[str, str]:
-        """Return the outline of the curve for SVG, and the words about its ends."""
+        """Return the curve's outline for SVG, with its title, highest rate and length as text."""
         ios, size = (sum(sample[place] for sample in self.samples) for place in (2, 4))
         unit, at = ("B/s", 3) if size > 4 * USUAL_BLOCK_BYTES * ios else ("1/s", 1)
         length_s = self.samples[-1][0] - (first_s := self.samples[0][0])
@@ -62,17 +59,17 @@ class Curve:
 
 @dataclass(slots=True)
 class Course:
-    """The course of a run, from its events."""
+    """The state and progress of a run, collected from its events."""
 
     run: RunStarted
     stage: StageStarted | None = None
     progress: Progress | None = None
-    curves: list[Curve] = field(default_factory=list)  # of each stage so far
+    curves: list[Curve] = field(default_factory=list)  # one for each stage so far
     found: dict[tuple[object, ...], Finding] = field(default_factory=dict)
 
     @property
     def clock(self) -> str:
-        """Name the clock of the drive's times."""
+        """Return the name of the clock that measures the drive's times."""
         return "the simulated drive's clock" if self.run.target.simulated else "this host's clock"
 
     def see(self, event: Event) -> None:
@@ -88,18 +85,21 @@ class Course:
                 self.add([finding])
 
     def take(self, result: RunResult) -> None:
-        """Add the findings of finished stages; findings of a stage in progress may still vanish."""
+        """Add the findings of finished stages.
+
+        Findings of the stage in progress are left out, because they may still disappear.
+        """
         done = tuple(stage for stage in result.stages if stage.complete)
         self.add(all_findings(result.model_copy(update={"stages": done, "findings": ()})))
 
     def add(self, found: Iterable[Finding]) -> None:
-        """Add findings that are not known yet, except that the run has not ended."""
+        """Add new findings, except CUT_SHORT: a run in progress always looks interrupted."""
         for one in found:
             if one.code is not Code.CUT_SHORT:
                 self.found.setdefault((one.code, one.point, one.repeat, one.message), one)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield names and values: stage, work, rate, and each time with its clock."""
+        """Yield names and values of the state: stage, work, rate, and times with their clock."""
         if (stage := self.stage) is None:
             return
         yield "Stage", f"{stage.number} of {stage.of}: {stage.title}"
@@ -136,10 +136,11 @@ def _range(low_s: float, high_s: float) -> str:
 
 
 def frame(course: Course, report: Page | None, *, every_s: float) -> str:
-    """Render the page with a place for its state (`STATE`), which the browser loads again.
+    """Render the page with a placeholder (STATE) for the state, which the browser reloads.
 
-    `report` is the report so far. The plots of the report are left out, because they are slow to
-    draw. Counts of drives are left out too, because half of a run is no reason to buy drives.
+    `report` is the report of the results until now. Its plots are left out, because they are slow
+    to draw. The number of drives to buy is also left out, because an incomplete run is not enough
+    for that decision.
     """
     if report is not None and (table := report.workloads) is not None:
         kept = [at for at, one in enumerate(table.columns) if one.title != words.DRIVES]
@@ -155,7 +156,7 @@ def frame(course: Course, report: Page | None, *, every_s: float) -> str:
 
 
 def state(course: Course, *, every_s: float) -> str:
-    """Render the state of a run, with the current time."""
+    """Render the state of a run in progress, with the current time."""
     now = datetime.now(UTC)
     curves = [curve.drawn() for curve in course.curves if len(curve.samples) > 1]
     return _rendered(

@@ -1,4 +1,4 @@
-"""Show a lot of drives: its page and CSV, and the page that compares two lots."""
+"""Show a lot of drives: its page and CSV. Also make the page that compares two lots."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,11 +21,11 @@ from ssdbench.stats.lots.population import DriveRate, LotPair, LotPoint, Member,
 from ssdbench.units import counted, format_change
 
 _LEADING_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
-HOST = "host"  # key of the host's name
+HOST = "host"  # key of the host's name in a run
 
 
 def members(runs: Sequence[StoredRun]) -> list[Member]:
-    """Return the data of each run's drive; a run notes its missing files itself."""
+    """Return the data of each run's drive; each run itself lists which of its files are missing."""
     return [_member(run) for run in runs]
 
 
@@ -49,13 +49,13 @@ def _member(run: StoredRun) -> Member:
         "temperature": float(np.mean(temperatures)) if temperatures else None,
         "wear": _number(facts.get("percentage used")),
     }
-    if target.simulated:  # host and wear do not change a simulated drive
+    if target.simulated:  # host and wear have no effect on it
         conditions = dict.fromkeys(conditions)
     return Member(run.result, conditions, latencies)
 
 
 def _temperatures(run: StoredRun, relative: str) -> list[float]:
-    """Return the drive's temperatures in the counted time; empty if it has no sensor."""
+    """Return the drive's temperatures during counted time; no temperatures if it has no sensor."""
     path = run.path(relative)
     if path is None or not path.is_file():
         return []
@@ -72,14 +72,14 @@ def _number(text: str | None) -> float | None:
     return float(found.group()) if found else None
 
 
-MOST_DRAWN = 8  # points
-MOST_STRIPS = 60  # drives in one figure, the slowest first
-MOST_COLUMNS = 6  # points in the table of drives
-NO_LIMIT = 4.0  # percent to shade if there is no limit for odd drives
+MOST_DRAWN = 8  # most points with a plot
+MOST_STRIPS = 60  # most drives in one figure, slowest first
+MOST_COLUMNS = 6  # most points in the table of drives
+NO_LIMIT = 4.0  # percent to shade in a plot, if no limit for outliers is known
 
 Rated = tuple[Member, LotPoint, DriveRate]
 
-# The columns of `merge --csv`: type, and value for one drive at one point.
+# The columns of `merge --csv`: the type, and a function for the value of a drive at a point.
 LOT_COLUMNS: dict[str, tuple[str, Callable[[Rated], object]]] = {
     "run_id": ("str", lambda one: one[0].result.run_id),
     "drive": ("str", lambda one: one[0].result.target.id),
@@ -107,7 +107,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def lot_csv(members: Sequence[Member], points: Sequence[LotPoint]) -> bytes:
-    """Write the file of `merge --csv`: a row for each drive and point."""
+    """Return the content of the CSV file of `merge --csv`: a row for each drive and point."""
     rated = [
         (member, point, rate)
         for point in points
@@ -123,7 +123,7 @@ def render_lot(
     asked: Questions,
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the page of a lot as HTML."""
+    """Return the page about a lot as HTML."""
     target = results[0].target
     what = target.model or target.name
     simulated = f"SIMULATED: {counted(len(results), 'drive')}" if target.simulated else ""
@@ -180,7 +180,7 @@ def _answer(
 def _said(
     caption: str, told: Sequence[tuple[LotPoint, Sequence[str]]], tone: str = ""
 ) -> page.Table:
-    """Return a table with a row for each sentence about a point."""
+    """Return a table in which each row is a sentence about a point."""
     rows = [
         [page.Cell(words.times(point.label)), page.Cell(words.sentence(sentence), tone)]
         for point, sentences in told
@@ -210,7 +210,7 @@ def _rate(rate: DriveRate) -> page.Cell:
         return page.Cell(f"{words.count(rate.mean)} ✗", "bad", hint=rate.failing)
     text = words.count(rate.mean)
     if rate.deviation is not None:
-        text += f" ({round(100 * rate.deviation, 1) + 0.0:+.1f} %)"  # one form in the whole column
+        text += f" ({round(100 * rate.deviation, 1) + 0.0:+.1f} %)"  # same format in all rows
     return page.Cell(f"{text} odd" if rate.odd else text, "warn" if rate.odd else "")
 
 
@@ -315,7 +315,7 @@ LOT_TITLES = (
 
 
 def pair_row(pair: LotPair) -> tuple[str, ...]:
-    """Return the row of one point of two lots."""
+    """Return the table row that compares one point of two lots."""
     found, percent = pair.found, pair.shift_percent
     return (
         words.times(pair.label),

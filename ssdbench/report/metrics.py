@@ -15,11 +15,11 @@ DIRECTIONS = {
 }
 
 _PERCENTILE = re.compile(r"c?lat_p([0-9]+)(?:[._]([0-9]+))?_ns")
-MOVING = "the rate was still moving"  # why there is no bound
+MOVING = "the rate was still moving"  # reason for a missing bound
 
 
 def direction(estimate: Estimate, workload: Workload) -> str:
-    """Return the direction of an estimate; for a total, the direction of the workload."""
+    """Return the direction of an estimate: read or write; if it is a total, as `whole` says."""
     return whole(workload) if estimate.direction == "total" else estimate.direction
 
 
@@ -29,7 +29,10 @@ def whole(workload: Workload) -> str:
 
 
 def percentile(metric: str) -> float | None:
-    """Parse 99.9 from `lat_p99_9_ns`, `lat_p99.9_ns` or `lat_p999_ns`; None for other metrics."""
+    """Parse the percentile from `lat_p99_9_ns`, `lat_p99.9_ns` or `lat_p999_ns`: 99.9.
+
+    Other metrics give None.
+    """
     match = _PERCENTILE.fullmatch(metric)
     if not match:
         return None
@@ -45,7 +48,7 @@ def percentile_name(value: float) -> str:
 
 
 def percentiles_of(estimates: Iterable[Estimate]) -> dict[float, Estimate]:
-    """Return the highest latency among reads, writes and flushes at each percentile."""
+    """Return the slowest estimate among reads, writes and flushes for each percentile."""
     worst: dict[float, Estimate] = {}
     for estimate in estimates:
         share = percentile(estimate.metric)
@@ -61,12 +64,12 @@ def _rank(estimate: Estimate) -> tuple[bool, float]:
 
 
 def value_of(point: PointResult, metric: str) -> float | None:
-    """Return the value of a point's estimate, such as its mean IOPS; None if it is missing."""
+    """Return the value of the estimate `metric` of a point, such as mean IOPS; None if missing."""
     estimate = point.estimate(metric)
     return None if estimate is None else estimate.value
 
 
 def published_bound(point: PointResult) -> float | None:
-    """Return the lower bound of a point's IOPS; None while the rate was still changing."""
+    """Return the lower bound of a point's IOPS; None if the rate was still changing."""
     estimate = point.estimate("iops")
     return None if estimate is None or point.unsteady else estimate.bound

@@ -1,7 +1,7 @@
 """Read a stored run: result.json and the other files of the run directory.
 
-No file outside the run directory is opened, even if a result has a path to one. A file that is
-missing or incomplete is skipped and listed in `missing`.
+No file outside the run directory is opened, even if a stored path leads there. A missing or
+incomplete file is skipped, and `missing` lists its name.
 """
 
 import csv
@@ -24,18 +24,18 @@ from ssdbench.stats.histogram import BINS, Histogram, from_arrays
 from ssdbench.units import LONGEST_NS, NS_PER_S, parse_moment
 
 _SECONDS_HEAD = ",".join([*SECONDS_COLUMNS, PHASE]).encode()
-# One character more than the word "measure", so that a longer word stays different from it.
+# One character more than "measure" has, so that a longer word is not cut to "measure".
 _SECONDS_ROW = [(name, "f8") for name in SECONDS_COLUMNS] + [(PHASE, f"U{len(MEASURE) + 1}")]
-_ODD = re.compile(rb"[^-+.,0-9a-z\n]")  # quotes and spaces need a real CSV parser
+_ODD = re.compile(rb"[^-+.,0-9a-z\n]")  # other characters need a real CSV parser
 LONGEST_S = LONGEST_NS / NS_PER_S
-MOST_UNPACKED_BYTES = 1 << 26  # many times the size of the histograms of a repeat
+MOST_UNPACKED_BYTES = 1 << 26  # many times larger than the histograms of a repeat
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seconds:
-    """The seconds of one measurement, as arrays; `t_s` is the end of each second."""
+    """The samples of a measurement, one for each second, as arrays; `t_s` is a sample's end."""
 
     t_s: Floats
     duration_s: Floats
@@ -60,12 +60,15 @@ class StoredRun:
     directory: Path
     result: RunResult
     missing: list[str] = field(default_factory=list)
-    asked: frozenset[str] = frozenset()  # points for which the user requested figures
+    asked: frozenset[str] = frozenset()  # points for which the user wants figures
     _seconds: dict[str, Seconds | None] = field(default_factory=dict)
 
     @classmethod
     def open(cls, directory: Path) -> "StoredRun":
-        """Read result.json. Raises UsageError if it is missing or this version cannot read it."""
+        """Read the result.json of a run directory.
+
+        Raises UsageError if it is missing or this version cannot read it.
+        """
         path = directory / RESULT
         try:
             text = read_regular(path)
@@ -82,7 +85,7 @@ class StoredRun:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the document"
             raise _unreadable(path, f"{where}: {first['msg']}") from error
-        except UsageError as error:  # of an older schema
+        except UsageError as error:  # from an older schema
             raise UsageError(f"{path}: {error.message}", hint=error.hint) from error
         if holds_huge_number(text):
             raise _unreadable(path, "it has a number that is too large")
@@ -119,9 +122,9 @@ class StoredRun:
     def table(
         self, relative: str, *, marked: tuple[str, str] | None = None
     ) -> dict[str, Floats] | None:
-        """Return the columns of a CSV file as numbers; other cells become NaN.
+        """Return the columns of a CSV file as numbers; cells that are not numbers become NaN.
 
-        `marked` is a column and a word: its cells become 1 if they are this word, else 0.
+        `marked` names a column and a word. In this column, cells with this word become 1, others 0.
         """
         data = self._bytes(relative)
         columns = None if data is None else self._cells(relative, data)
@@ -135,7 +138,10 @@ class StoredRun:
         }
 
     def seconds(self, relative: str) -> Seconds | None:
-        """Read a `seconds.csv`, without incomplete rows; later calls return the same data."""
+        """Read a `seconds.csv` without its incomplete rows.
+
+        A later call for the same file returns the same data.
+        """
         if relative not in self._seconds:
             self._seconds[relative] = self._read_seconds(relative)
         return self._seconds[relative]
@@ -162,7 +168,7 @@ class StoredRun:
         return _seconds(numbers, measured)
 
     def histograms(self, relative: str) -> dict[str, Histogram]:
-        """Return the latency histograms of a `histograms.npz` by direction; empty if unreadable."""
+        """Return the latency histograms of a `histograms.npz` by direction; none if unreadable."""
         data = self._bytes(relative)
         if data is None:
             return {}
@@ -181,7 +187,7 @@ class StoredRun:
             return {}
 
     def _cells(self, relative: str, data: bytes) -> dict[str, Sequence[str]] | None:
-        """Return the cells of a CSV file by column, without rows that are too long or empty."""
+        """Return the cells of a CSV file by column; skip empty rows and rows that are too long."""
         try:
             text = io.StringIO(data.decode("utf-8"), newline="")
             head, *rows = csv.reader(text, skipinitialspace=True)
@@ -205,7 +211,7 @@ class StoredRun:
 
 
 def _whole_seconds(data: bytes) -> Seconds | None:
-    """Parse a well-formed `seconds.csv` quickly; return None for any other."""
+    """Parse a well-formed `seconds.csv` quickly; return None if it is not well-formed."""
     head, _, rows = data.partition(b"\n")
     if head != _SECONDS_HEAD or not rows.strip() or _ODD.search(rows):
         return None
@@ -219,7 +225,7 @@ def _whole_seconds(data: bytes) -> Seconds | None:
 
 
 def _seconds(numbers: Mapping[str, Floats], measured: npt.NDArray[np.bool_]) -> Seconds | None:
-    """Return the complete rows; None if no row is complete."""
+    """Return the seconds of all complete rows; None if no row is complete."""
     sound = ~np.isnan(list(numbers.values())).any(axis=0) & (numbers["duration_s"] > 0)
     if not sound.any():
         return None
@@ -235,7 +241,10 @@ def _seconds(numbers: Mapping[str, Floats], measured: npt.NDArray[np.bool_]) -> 
 
 
 def _unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an .npz file. Raises ValueError, among others, if they are too large."""
+    """Return the arrays of an .npz file.
+
+    Raises ValueError if the unpacked arrays are too large, and other errors if the file is damaged.
+    """
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         if sum(part.file_size for part in arrays.zip.infolist()) > MOST_UNPACKED_BYTES:
             raise ValueError("more than two histograms")
@@ -243,7 +252,7 @@ def _unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _numbers(column: Sequence[str]) -> Floats:
-    """Return the cells as numbers; NaN for other cells."""
+    """Return cells as numbers; a cell that is not a number becomes NaN."""
     try:
         return np.fromiter(map(float, column), np.float64, len(column))
     except ValueError:
@@ -265,7 +274,7 @@ def _unreadable(path: Path, why: str) -> UsageError:
 
 
 def _impossible_values(result: RunResult) -> Iterator[tuple[str, str]]:
-    """Yield each value that no run can have, with its place and the fault."""
+    """Yield a sentence for each value that is impossible in a run, with the place of the value."""
     if result.schema_version != SCHEMA:
         yield "schema_version", f"is {result.schema_version}, but this version reads {SCHEMA}"
     times = [result.started_at, *([result.finished_at] if result.finished_at else [])]
@@ -279,6 +288,6 @@ def _impossible_values(result: RunResult) -> Iterator[tuple[str, str]]:
             yield (
                 f"stages.{stage.name}",
                 "its duration is too long",
-            )  # negative is possible: the clock was set back
+            )  # a time may be negative: the clock was set back
     if any(stage.points for stage in result.stages) and result.target.size_bytes <= 0:
         yield "target.size_bytes", f"is {result.target.size_bytes}, but points were measured"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# The first columns of results and summary; docs/tables.md explains all columns.
+# The first columns of the tables results and summary; docs/tables.md explains all columns.
 SHARED_TYPES = {
     "run_id": "str",
     "target": "str",
@@ -154,7 +154,7 @@ PLAN_TYPES = {
     "question": "str",
 }
 
-SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
+SUMMARY_DECIMALS = 3  # summary.csv is for people; results.csv has all digits
 SUMMARY_PERCENTILES = {50.0: "lat_p50_ns", 99.0: "lat_p99_ns", 99.9: "lat_p99_9_ns"}
 
 Row = dict[str, object]
@@ -167,7 +167,7 @@ def reasons(findings: Sequence[Finding]) -> str:
 
 
 def point_findings(point: PointResult) -> tuple[Finding, ...]:
-    """Return the findings about a point and about its repeats."""
+    """Return the findings about a point and about each of its repeats."""
     return point.findings + tuple(f for repeat in point.repeats for f in repeat.findings)
 
 
@@ -187,7 +187,7 @@ class Tidy:
     types: Mapping[str, str]
 
     def frame(self) -> "pd.DataFrame":
-        """Return the table as a pandas frame, for notebooks; the import of pandas is slow."""
+        """Return the table as a pandas frame, for notebooks; importing pandas takes long."""
         import pandas as pd
 
         columns = {name: [row.get(name) for row in self.rows] for name in self.types}
@@ -216,7 +216,7 @@ def results_table(result: RunResult) -> Tidy:
     """Return one row per point, repeat and metric.
 
     All runs have the same columns and types, so that their tables can be joined. A suppressed
-    number has a row without a value.
+    number has a row, too, but with no value.
     """
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
     if (idle := result.idle_watts) is not None:
@@ -234,14 +234,14 @@ def summary_table(result: RunResult) -> Tidy:
 
 
 def artifacts_table(result: RunResult) -> Tidy:
-    """Return, for each number, the files or directories from which it was computed."""
+    """Return a row for each number, with the files or directories from which it was computed."""
     own = {"run_id": result.run_id}
     rows = [own | row for stage in result.stages for row in _artifacts(stage)]
     return Tidy(rows, ARTIFACT_TYPES)
 
 
 def targets_table(result: RunResult) -> Tidy:
-    """Return one row for each number that the profile requires of the drive."""
+    """Return a row for each number that the profile requires of the drive (its targets)."""
     rows: list[Row] = [
         _of_run(result)
         | one.model_dump(exclude={"target", "seen", "worse_because"})
@@ -253,11 +253,11 @@ def targets_table(result: RunResult) -> Tidy:
 
 
 def csv_bytes(table: Tidy) -> bytes:
-    """Write a table as CSV; a missing value is an empty cell, and lines end with LF."""
+    """Return a table as CSV bytes; a missing value is an empty cell, and each line ends with LF."""
     shown = []
     for kind, column in zip(table.types.values(), table.columns, strict=True):
         words = {None: ""} | {value: value for value in set(column) if value is not None}
-        if kind == "str":  # most values repeat, so each is converted once
+        if kind == "str":  # convert each text once, as most of them repeat
             words |= {value: cell(value) for value in words if value is not None}
         shown.append([words[value] for value in column])
     text = io.StringIO()
@@ -292,7 +292,7 @@ def _of_run(result: RunResult) -> Row:
 
 
 def _number(metric: str, value: object, unit: str, how: str) -> Row:
-    """Return the columns of one number; without a value, its status is suppressed."""
+    """Return the cells of one number, by column; without a value, its status is `suppressed`."""
     status = "suppressed" if value is None else "published"
     return {
         "metric": metric, "metric_value": value, "unit": unit, "computed_by": how,
@@ -301,7 +301,7 @@ def _number(metric: str, value: object, unit: str, how: str) -> Row:
 
 
 def _answered(stage: StageResult, metric: str, value: object, unit: str, how: str) -> Row:
-    """Return a row for an answer of a stage without points: a number, or a word."""
+    """Return a row for the answer of a stage that has no points: a number, or a word."""
     row = _number(metric, value, unit, how) | {"reasons": reasons(stage.findings)}
     if isinstance(value, int | float) and not isinstance(value, bool):
         return row
@@ -416,7 +416,7 @@ _ANSWERS: Mapping[type, Callable[[StageResult, Any], Iterator[Row]]] = {
 
 
 def _unit_of(name: str) -> str:
-    """Return the unit of a probe's number, from a part of its name."""
+    """Return the unit of a probe's number; the end of its name says the unit."""
     for part, unit in (("_bytes", "B"), ("mb_per_s", "MB/s"), ("_us", "us"), ("_percent", "%")):
         if part in name:
             return unit
@@ -424,7 +424,7 @@ def _unit_of(name: str) -> str:
 
 
 def _capacity_rows(result: RunResult) -> Iterator[Row]:
-    """Yield the capacity plan for the profile's demand; nothing if there is no demand."""
+    """Yield the rows of the capacity plan; no rows if the profile states no demand."""
     if (found := answer_of(result)) is None:
         return
     wanted = found.wanted
@@ -447,7 +447,7 @@ def _capacity_rows(result: RunResult) -> Iterator[Row]:
         yield common | _number(metric, value, unit, how)
     power = made and made.power_w
     yield common | _number("capacity_power_w", power, "W", found.power_source or how)
-    # A number of drives that is not validated is only in `answer`, where its verdict is too.
+    # A number of drives that is not validated appears only in `answer`, which also has its verdict.
     drives = made.drives if made and not found.reasons else None
     yield common | _number("capacity_drives", drives, "1", how) | {"answer": answer_line(found)}
     for need in made.needs if made else ():
@@ -464,7 +464,7 @@ def _why(found: CapacityAnswer) -> str:
 
 
 def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
-    """Return the answer of `capacity`: one row per run, in the order of the command line."""
+    """Return the table that `capacity` writes: a row for each run, in the command line's order."""
     rows: list[Row] = []
     for place, (result, found) in enumerate(plans):
         made, latencies = found.plan, {one.direction: one for one in found.latencies}
@@ -574,7 +574,7 @@ def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> R
     row = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
     row |= _workload_columns(point) | point_numbers(point)
     for name in ("worst_minute_iops", "worst_second_iops"):
-        # Results of older versions have no such estimate.
+        # Runs of older versions do not have this estimate.
         known = [value for r in point.repeats if (value := getattr(r, name)) is not None]
         row[name] = value_of(point, name) if point.estimate(name) else min(known, default=None)
     return row | {
@@ -592,7 +592,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def point_numbers(point: PointResult) -> Row:
-    """Return a point's bound, mean, interval and percentiles, under the names of columns."""
+    """Return a point's bound, mean, interval and percentiles, by column name."""
     iops, percentiles = point.estimate("iops"), percentiles_of(point.estimates)
     row: Row = {
         "iops_bound": published_bound(point),

@@ -37,13 +37,13 @@ from ssdbench.report.view.page import Page, Section
 from ssdbench.report.view.points import first_table, rest
 from ssdbench.report.view.words import simulated_label
 
-MOST_NAMED = 100  # characters of an unknown name that the error shows
+MOST_NAMED = 100  # most characters of an unknown name in the error
 
 
 def write_report(
     run_dir: Path, result: RunResult | None = None, points: Collection[str] = ()
 ) -> list[Path]:
-    """Write the report of a run; see `ssdbench.report.render`."""
+    """Write the report of a run; `ssdbench.report.render` describes the arguments."""
     run = StoredRun(run_dir, result) if result else StoredRun.open(run_dir)
     result = run.result
     run.asked = frozenset(points)
@@ -72,8 +72,8 @@ def write_report(
         data = parquet_bytes(table, run_id=result.run_id, version=version)
         written.append(_replaced(typed, data))
     else:
-        typed.unlink(missing_ok=True)  # left by an earlier report; it may differ
-    # The page is written last, because it lists only files that exist.
+        typed.unlink(missing_ok=True)  # an earlier report's file, which may be outdated
+    # Write the page last, because it lists only files that exist.
     html = _replaced(run_dir / rundirectory.REPORT, rendered(page(run)).encode())
     return [html, *written]
 
@@ -84,7 +84,7 @@ def _replaced(path: Path, data: bytes) -> Path:
 
 
 def page(run: StoredRun) -> Page:
-    """Return all parts of the page of a run."""
+    """Return the page of a run with all its parts."""
     result = run.result
     over = headword(result)
     return Page(
@@ -127,8 +127,8 @@ def _sections(run: StoredRun) -> list[Section]:
     ordered.append(conditions.host(run))
     ordered.append(
         conditions.provenance(run)
-    )  # after all sections that read files, as it lists missing ones
-    # Add a number to section titles that several sections share
+    )  # last, because it lists the files that other sections found missing
+    # If several sections have the same title, add a number to it.
     sections = [*ordered, conditions.glossary()]
     titles = Counter(section.title for section in sections)
     seen: Counter[str] = Counter()
@@ -145,10 +145,10 @@ _SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
 
 
 def parquet_bytes(table: Tidy, *, run_id: str, version: str) -> bytes:
-    """Return the results as Parquet, with the schema version, the tool and the run in its metadata.
+    """Return the results as Parquet; its metadata has the schema version, the tool and the run.
 
-    DuckDB works with file names and follows links, so a new temporary directory is used. Raises
-    HostLacks if DuckDB is not installed.
+    DuckDB writes to a file name and follows links, so the file is made in a new temporary
+    directory. Raises HostLacks if DuckDB is not installed.
     """
     with TemporaryDirectory(prefix="ssdbench-") as directory:
         path = Path(directory) / "table.parquet"
@@ -173,7 +173,7 @@ QUOTE = '"'
 
 
 def _quoted_rows(table: Tidy) -> str:
-    """Write rows as CSV with quoted values; a missing value is an empty cell without quotes."""
+    """Return rows as CSV with every value in quotes; a missing value is an empty cell."""
     columns = []
     for column in table.columns:
         words = {v: "" if v is None else f'"{v.replace(QUOTE, QUOTE * 2)}"' for v in set(column)}

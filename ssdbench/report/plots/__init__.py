@@ -4,11 +4,11 @@ import logging
 
 from matplotlib import artist
 
-# If the home directory cannot be written, matplotlib prints long warnings about its fonts.
+# matplotlib prints long warnings about its font cache if the home directory cannot be written.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
-# On import, matplotlib writes long docstrings, which takes a seventh of the time of a page. Skip
-# them, as they are not needed.
+# On import, matplotlib generates long docstrings, which takes a seventh of the time of a page. Skip
+# them, as nobody reads them here.
 _described = artist.kwdoc
 artist.kwdoc = lambda artist: ""
 try:

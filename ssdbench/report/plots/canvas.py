@@ -1,8 +1,8 @@
 """Set the common style of all plots, and convert them to SVG for a page.
 
 Colours are placeholders that become CSS variables, so that one SVG works on the light and the dark
-page. Text stays text in the SVG, and ids are unique on the page. The same plot always gives the
-same SVG.
+page. Text in the SVG is text, not curves. Each id is unique on the page. The same plot always gives
+the same SVG.
 """
 
 import io
@@ -56,16 +56,16 @@ _VARIABLES = {
     **{colour: f"c{number}" for number, colour in enumerate(SERIES, start=1)},
 }
 
-STYLE: Any = {  # some versions of matplotlib type its keys more strictly
+STYLE: Any = {  # typed Any: some versions of matplotlib restrict the keys
     "svg.fonttype": "none",
     "text.parse_math": False,
-    "path.simplify": False,  # simplifying would drop values that must stay
+    "path.simplify": False,  # simplifying would drop values
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
     "font.size": SIZE,
     "axes.titlesize": 9.5,
-    "axes.titley": 1.0,  # a fixed place, as finding one is slow
+    "axes.titley": 1.0,  # fixed: computing a place is slow
     "axes.labelsize": SIZE,
     "legend.fontsize": 9,
     "text.color": INK,
@@ -78,9 +78,9 @@ STYLE: Any = {  # some versions of matplotlib type its keys more strictly
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "grid.color": GRID,  # for 3D columns; `scale` draws all other grids
+    "grid.color": GRID,  # of 3D columns; in other plots `scale` draws the grid
     "grid.linewidth": 0.7,
-    "axes.formatter.limits": (-30, 30),  # tick labels have the whole number
+    "axes.formatter.limits": (-30, 30),  # print whole numbers, no exponents
     "axes.formatter.useoffset": False,
     "legend.frameon": False,
     "legend.handlelength": 2.6,
@@ -88,31 +88,31 @@ STYLE: Any = {  # some versions of matplotlib type its keys more strictly
 
 WIDE = (10.4, 3.5)
 HALF = (6.2, 4.0)
-LEAST_RATIO = 1.25  # least ratio of the ends of a log axis, so that small changes look small
+LEAST_RATIO = 1.25  # a log axis spans at least this factor, so that small changes look small
 
-# Places are in points, 72 to the inch. The widths of texts are estimated: matplotlib could measure
-# them, which is slow, but the reader's browser uses another font anyway.
+# Positions are in points (72 per inch). The widths of texts are estimated. matplotlib could measure
+# them, but this is slow, and the reader's browser uses another font.
 _POINTS = 72
 _LINE = 13.0  # height of a line of text
-_TICK = 10.0  # a tick and the gap to its label
-_MOST_LETTERS = 45  # longest label beside an axis
+_TICK = 10.0  # length of a tick, with the gap to its label
+_MOST_LETTERS = 45  # longest label beside an axis, in letters
 _EDGE = 8.0
 _ROW = 11.0  # distance between rows of labels of marks
 _PANEL = '<g class="axes">\n'
-_HANDLE, _LEGEND_LETTER = 46.0, 5.9  # of a legend: sample line with gaps, and a letter
-_BESIDE = 6.0  # from the axes to the labels of levels
+_HANDLE, _LEGEND_LETTER = 46.0, 5.9  # widths in a legend: sample line with gaps, and a letter
+_BESIDE = 6.0  # from the axes to the labels of horizontal lines
 
 
 def sheet(size: tuple[float, float]) -> Figure:
-    """Return an empty plot; an inch is 72 pixels on the page."""
+    """Return an empty plot of this size; an inch of the plot becomes 72 pixels on the page."""
     return Figure(figsize=size)
 
 
 def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None) -> None:
     """Put the legend at the top left, above all axes, in at most `columns` columns.
 
-    Long labels take fewer columns or several lines, so that nothing is cut off. The plot grows by
-    the height of all lines after the first two.
+    If labels are long, the legend has fewer columns or breaks the labels into lines, so that
+    nothing is cut off. The plot becomes higher by the height of all lines after the first two.
     """
     if handles is None:
         found = [axes.get_legend_handles_labels() for axes in figure.axes]
@@ -135,13 +135,13 @@ def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None
 
 
 def _legend_width(labels: Sequence[str], columns: int) -> float:
-    """Return the estimated width in points; matplotlib fills one column after the other."""
+    """Return the estimated width of a legend in points; labels fill one column after the other."""
     parts = np.array_split(np.array([len(label) for label in labels]), columns)
     return sum(_HANDLE + _LEGEND_LETTER * float(part.max()) for part in parts)
 
 
 def marks(axes: Axes, found: Iterable[tuple[float, str]], **style: Any) -> None:
-    """Draw dashed vertical lines with labels that do not overlap; call it after set_xlim."""
+    """Draw dashed vertical lines with labels that do not overlap; set the x limits before."""
     free: list[float] = []  # end of the last label in each row, in points from the left
     wide, tall = _extent(axes)
     found = sorted(found)
@@ -153,7 +153,7 @@ def marks(axes: Axes, found: Iterable[tuple[float, str]], **style: Any) -> None:
         first = place if length < wide - place else place - length
         row = next((row for row, end in enumerate(free) if end <= first), len(free))
         if (row + 1) * high + _ROW > tall:
-            continue  # no room for the label; the figure's data have it
+            continue  # no space for this label; the data of the figure have it
         free[row:] = [first + length, *free[row + 1 :]]
         mark(axes, x, words, up=-3 - high * row, **style)
 
@@ -163,7 +163,7 @@ def _longest(words: str) -> int:
 
 
 def levels(axes: Axes, found: Iterable[tuple[float, str]]) -> None:
-    """Write a label of up to two lines to the right of the axes, beside each height `y`."""
+    """Write a label of up to two lines to the right of the axes for each horizontal line at `y`."""
     for y, words in found:
         axes.annotate(
             words, (1, y), xycoords=("axes fraction", "data"), xytext=(_BESIDE, 0), va="center",
@@ -177,7 +177,7 @@ def _level_labels(axes: Axes) -> list[Annotation]:
 
 
 def _spread_levels(axes: Axes) -> None:
-    """Move the labels of levels so far apart that none covers another; they keep their order."""
+    """Move labels up or down until no label covers another one, without changing their order."""
     labels = sorted(_level_labels(axes), key=lambda label: label.xy[1])
     if not labels:
         return
@@ -200,13 +200,13 @@ def _extent(axes: Axes) -> tuple[float, float]:
 
 
 def _place(axes: Axes, x: float) -> float:
-    """Return the place of a value on the x axis, from 0 (left) to 1 (right)."""
+    """Return where a value is on the x axis, as a share of its length: 0 is left, 1 is right."""
     found: float = axes.transAxes.inverted().transform(axes.transData.transform((x, 0)))[0]
     return found
 
 
 def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> None:
-    """Write a label at the top of the axes, beside `x`; it moves with `x` when zooming."""
+    """Write a label at the top of the axes, next to `x`; when the page zooms, it moves with `x`."""
     style = {"va": "top", "color": MUTED} | style
     room = (1 - _place(axes, x)) * _extent(axes)[0]
     side = 3 if room > _longest(words) * LETTER else -3
@@ -218,7 +218,7 @@ def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> N
 
 
 def names(axes: Axes, found: Iterable[tuple[float, float, str]]) -> None:
-    """Write the names of points beside them; a name that would cover another one is left out."""
+    """Write the names of points next to them; omit a name that would cover another name."""
     taken: list[tuple[float, float, float]] = []  # left, right and height of each name in points
     wide, tall = _extent(axes)
     for x, y, words in found:
@@ -237,7 +237,7 @@ def names(axes: Axes, found: Iterable[tuple[float, float, str]]) -> None:
 
 
 def _arrange(figure: Figure) -> None:
-    """Set margins that have room for all labels."""
+    """Set the margins of a plot so that all labels have space."""
     width, height = (inches * _POINTS for inches in figure.get_size_inches())
     flat = _flat(figure)
     if not flat:
@@ -298,14 +298,14 @@ def _tick_labels(axis: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A plot as an `<svg>` element, with the places of its axes, for zooming."""
+    """A plot as an `<svg>` element, with the positions of its axes, which zooming needs."""
 
     svg: str
     axes: tuple[dict[str, Any], ...]
 
 
 def to_svg(view: ReportFigure, name: str) -> Drawn:
-    """Draw a plot as SVG; `name` makes its ids unique on the page."""
+    """Draw a plot as SVG; `name` is part of its ids and makes them unique on the page."""
     name = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"_{ord(found.group()):x}_", name)
     stream = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
@@ -318,8 +318,8 @@ def to_svg(view: ReportFigure, name: str) -> Drawn:
         for axes in flat:
             axes.xaxis.set_visible(False)
             axes.yaxis.set_visible(False)
-        # faster than savefig, which draws a figure twice
-        canvas: Any = FigureCanvasSVG(figure)  # has no types
+        # savefig is slower: it draws a figure twice
+        canvas: Any = FigureCanvasSVG(figure)  # matplotlib has no types for it
         canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     first, *panels = _inline(stream.getvalue(), name).split(_PANEL)
     with_scales = zip(panels, own or [""] * len(panels), strict=True)
@@ -327,7 +327,7 @@ def to_svg(view: ReportFigure, name: str) -> Drawn:
 
 
 def arranged(view: ReportFigure) -> Figure:
-    """Draw a plot in the style that is set, with room for all of its labels."""
+    """Draw a plot in the current style, and set margins that have space for all of its labels."""
     figure = view.draw()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
@@ -348,7 +348,7 @@ def _box(axes: Axes, width: float, height: float) -> Box:
 
 
 def _placed(axes: Axes, box: Box) -> dict[str, Any]:
-    """Return position, limits and tick label format of axes."""
+    """Return position, limits and tick label format of the axes in a plot."""
     return {
         "box": [round(one, 2) for one in box],
         "x": _axis(axes.xaxis, axes.get_xlim(), axes.get_xscale()),
@@ -360,7 +360,7 @@ def _axis(axis: Any, ends: tuple[float, float], scale: str) -> dict[str, Any]:
     formatter, places = axis.get_major_formatter(), axis.get_majorticklocs()
     kind = getattr(getattr(formatter, "func", None), "kind", "")
     found = {"ends": [float(f"{end:.9g}") for end in ends], "log": scale == "log", "kind": kind}
-    if isinstance(axis.get_major_locator(), FixedLocator):  # the ticks have names
+    if isinstance(axis.get_major_locator(), FixedLocator):  # the ticks are names
         words = formatter.format_ticks(places)
         named = [[float(p), w] for p, w in zip(places, words, strict=True) if w and isfinite(p)]
         return found | {"words": named}
@@ -393,13 +393,13 @@ def _inline(text: str, name: str) -> str:
 
 
 def _label(found: re.Match[str]) -> str:
-    """Return the attributes of a label that moves with its place when zooming."""
+    """Return the SVG attributes of a label that must move when the page zooms."""
     places = zip(("x", "y"), found.groups(), strict=True)
     return ' class="at"' + "".join(f' data-{axis}="{at}"' for axis, at in places if at)
 
 
 def _short(attribute: re.Match[str]) -> str:
-    """Round numbers of geometry to 0.01 points; text such as 0.001 % is not changed."""
+    """Round the numbers of SVG geometry to 0.01 points, but not numbers in visible text."""
     return re.sub(
         r"\d+\.\d{3,}", lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), attribute[0]
     )
@@ -415,38 +415,38 @@ def _label_ticks(axis: Any, kind: str, words: Callable[[float], str]) -> None:
 
 
 def counts(axis: Any) -> None:
-    """Label ticks with plain numbers such as 12,000."""
+    """Label the ticks of an axis as whole numbers such as 12,000."""
     _label_ticks(axis, "", lambda value: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}")
 
 
 def latencies(axis: Any) -> None:
-    """Label ticks of nanoseconds as `100 us`."""
+    """Label the ticks of an axis in nanoseconds as times such as `100 us`."""
     _label_ticks(axis, "ns", lambda value: format_ns(value) if value > 0 else "0")
 
 
 def percents(axis: Any) -> None:
-    """Label ticks of percentages as `50 %`."""
+    """Label the ticks of an axis as percentages such as `50 %`."""
     _label_ticks(axis, "%", lambda value: f"{value:g} %")
 
 
 def from_zero(axes: Axes, *, headroom: float = 1.08) -> None:
-    """Start the y axis at zero, so that small changes look small."""
+    """Start the y axis at zero, so that small changes look small; `headroom` is the space above."""
     top = axes.get_ylim()[1]
     axes.set_ylim(0, top * headroom / 1.05 if top > 0 else 1)
 
 
 def log(axes: Axes, which: str) -> None:
-    """Make an axis logarithmic, with ticks at 1, 2 and 5, or closer on a short axis."""
+    """Make an axis logarithmic, with ticks at 1, 2 and 5; a short axis gets more ticks."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
     decades = high / low if low > 0 else float("inf")
-    if decades < LEAST_RATIO:  # otherwise all tick labels would be equal
+    if decades < LEAST_RATIO:  # else all tick labels could look equal
         centre = (low * high) ** 0.5
         low, high = centre / LEAST_RATIO**0.5, centre * LEAST_RATIO**0.5
         (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
         decades = LEAST_RATIO
-    axis.set_minor_locator(NullLocator())  # they are slow to draw
+    axis.set_minor_locator(NullLocator())  # minor ticks are slow to draw
     if decades < 5:
         axis.set_major_locator(MaxNLocator(5))
         return
@@ -455,11 +455,11 @@ def log(axes: Axes, which: str) -> None:
 
 
 def width_beside(figure: Figure, labels: Iterable[str]) -> float:
-    """Return the width in points that axes have beside such labels of rows."""
+    """Return the width in points that is left for axes with these row labels at their side."""
     return figure.get_figwidth() * _POINTS - max(map(_width, labels)) - 2 * _TICK - 2 * _EDGE
 
 
 def rows(axes: Axes, labels: Sequence[str]) -> None:
-    """Label the y axis with one name for each row, the first at the top."""
+    """Label the y axis with one name for each row; the first name is at the top."""
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)

@@ -54,9 +54,9 @@ class ColumnsFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class BarsFigure(ReportFigure):
-    """A histogram: counts from each edge to the next; `marks` are labelled latencies."""
+    """A histogram: the count between each two edges; `marks` are latencies with a label."""
 
-    x: tuple[float, ...]  # nanoseconds
+    x: tuple[float, ...]  # the edges, in nanoseconds
     y: tuple[float, ...]
     marks: tuple[tuple[float, str], ...] = ()
 
@@ -83,7 +83,7 @@ class BarsFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A stage of a run: start, end, and its time and bytes as text."""
+    """A stage of a run: its start and end, and its time and bytes as text."""
 
     label: str
     start: float
@@ -93,7 +93,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class TimelineFigure(ReportFigure):
-    """The stages of a run in time, one row for each."""
+    """A bar for each stage of a run, along the time of the run."""
 
     stretches: tuple[Stretch, ...]
     x_label: str

@@ -1,4 +1,4 @@
-"""Draw points: lines over an axis, latencies, single repeats, and compared runs."""
+"""Draw points: lines over an axis, latencies, single repeats, and points of several runs."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -14,8 +14,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from ssdbench.report.figure import FigureData, Floats, ReportFigure, Row, over_x
 from ssdbench.report.plots import canvas
 
-MANY = 40  # a line with more points has no marks at its points
-CHARACTERS = 62  # room for tick labels below a figure of half the width
+MANY = 40  # a line with more points has no dots on it
+CHARACTERS = 62  # characters of tick labels that fit below a half-width figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Line:
     high: tuple[float, ...] = ()
     bound: tuple[float, ...] = ()
     each: tuple[tuple[float, float], ...] = ()  # values of single repeats
-    failed: bool = False  # draw crosses for values that failed, without a line
-    apart: bool = False  # draw dots without a line
+    failed: bool = False  # values that failed: draw crosses, no line
+    apart: bool = False  # values without order: draw dots, no line
     names: tuple[str, ...] = ()  # of the points; dots without a line have them in the data only
 
 
 @dataclass(frozen=True, slots=True)
 class LinesFigure(ReportFigure):
-    """Lines over an axis; `ticks` are its values and labels, `marks` are labelled places."""
+    """Lines over an axis; `ticks` are values and labels on it, `marks` labelled vertical lines."""
 
     lines: tuple[Line, ...]
     x_label: str
@@ -44,9 +44,9 @@ class LinesFigure(ReportFigure):
     ticks: tuple[tuple[float, str], ...]
     log_x: bool = False
     log_y: bool = False
-    latency: bool = False  # y in nanoseconds
+    latency: bool = False  # y is in nanoseconds
     marks: tuple[tuple[float, str], ...] = ()
-    limits: tuple[tuple[float, str], ...] = ()  # heights and words
+    limits: tuple[tuple[float, str], ...] = ()  # horizontal lines: y and label
 
     def draw(self) -> Figure:
         """Draw lines through means, with 95 % intervals, and a dash at each lower bound."""
@@ -60,7 +60,7 @@ class LinesFigure(ReportFigure):
                 continue
             turn, style = divmod(
                 index, len(canvas.SERIES)
-            )  # a second line of a colour gets other dashes
+            )  # a colour that is used again gets other dashes
             colour = canvas.SERIES[style]
             marked = 4.5 if len(line.x) <= MANY else 3.0 if line.apart else 0.0
             axes.plot(
@@ -140,11 +140,11 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class StripFigure(ReportFigure):
-    """Repeats of all points, or other differences from a mean, in percent."""
+    """Repeats of all points, or other values, each as its difference from a mean in percent."""
 
     strips: tuple[Strip, ...]
     x_label: str = "difference from the point's mean [%]   (| = lower bound, shaded = ± 4 %)"
-    shaded: float = 4.0  # percent to both sides; 4 % is Heger's limit for the variation of repeats
+    shaded: float = 4.0  # shade this many percent to both sides; 4 % is Heger's limit for repeats
     names: tuple[str, str] = ("point", "repeat")  # column titles for rows and values in the CSV
 
     def draw(self) -> Figure:
@@ -233,7 +233,7 @@ class DotsFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """The share of I/Os that took each latency or longer."""
+    """A line: for each latency, the share of I/Os that took at least this long."""
 
     label: str
     latency_ns: Floats
@@ -247,7 +247,7 @@ class CurvesFigure(ReportFigure):
     curves: tuple[Curve, ...]
 
     def draw(self) -> Figure:
-        """Draw which share of the I/Os took each time or longer."""
+        """Draw for each latency the share of I/Os that took at least this long."""
         figure = canvas.sheet(canvas.WIDE)
         axes = figure.subplots()
         for index, curve in enumerate(self.curves):
@@ -329,7 +329,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class IntervalsFigure(ReportFigure):
-    """The same points in several runs; one row for each point."""
+    """The same points measured in several runs, with one row for each point."""
 
     points: tuple[tuple[str, tuple[Span | None, ...]], ...]
     runs: tuple[str, ...]
@@ -394,9 +394,9 @@ def _scales(axes: Axes, view: LinesFigure) -> None:
 
 
 def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> dict[float, str]:
-    """Return the label of each tick; a label without room becomes empty.
+    """Return the tick labels, but with an empty text for a label that has no space.
 
-    Each tick has its place on the axis, its value and its label.
+    Each tick has a position on the axis, a value and a label.
     """
     low, high = ends
     kept: dict[float, str] = {}
@@ -410,7 +410,7 @@ def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> 
 
 
 def _dots_as_path(axes: Axes, x: Floats, y: Floats) -> None:
-    """Draw dots as one path of zero-length lines with round ends, which makes a small SVG."""
+    """Draw dots as one path of lines with length zero and round ends, which makes a small SVG."""
     gap = np.full(len(x), np.nan)
     axes.plot(
         np.stack([x, x, gap], axis=1).ravel(), np.stack([y, y, gap], axis=1).ravel(),

@@ -1,7 +1,7 @@
-"""Write grid, ticks and labels of axes as SVG.
+"""Write the grid, the ticks and the labels of axes as SVG.
 
-matplotlib could draw them, but is slow: it makes five objects for each tick and measures every
-label. With matplotlib, the axes alone would take a fifth of the time of a page.
+matplotlib could draw them, but it is slow: it makes five objects for each tick and measures every
+label. Drawing the axes with matplotlib would take a fifth of the time of a page.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 TICK = 3.5  # length of a tick
 LETTER = 5.7  # average width of a letter
 BESIDE, BELOW = 7.0, 14.2  # from the axes to the tick labels
-RAISED = 3.5  # from the middle of a line of text to its base line
+RAISED = 3.5  # from the middle of a text line to its base line
 NEXT = 12.5  # from the tick labels to the title of the axis
 SIZE = 9.5
-_EDGE = 1e-6  # share of the axis; a tick this far beyond its end is still drawn
+_EDGE = 1e-6  # ticks this far outside are still drawn, as a share of the axis
 
 _GRID = "fill: none; stroke: var(--grid); stroke-width: 0.7"
 _MARKS = "fill: none; stroke: var(--muted); stroke-width: 0.8"
 
 
 def ticks(axis: Any) -> list[tuple[float, str]]:
-    """Return the ticks of an axis: place as a share of its length, and label."""
+    """Return the ticks of an axis: the position as a share of its length, and the label."""
     values = np.asarray(axis.get_majorticklocs(), dtype=np.float64)
     words = axis.get_major_formatter().format_ticks(values)
     along = axis.get_transform().transform

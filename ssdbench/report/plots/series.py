@@ -26,15 +26,15 @@ from ssdbench.report.figure import (
 )
 from ssdbench.report.plots import canvas
 
-MOST_DECADES = 3  # of a logarithmic rate axis; a second without I/O is drawn at its lower end
-BESIDE_WINDOW = 0.15  # free height around the lines of a judged window, as a share of their range
-BESIDE_ROUNDS = 0.25  # free width beside the first and last round
+MOST_DECADES = 3  # decades of a logarithmic rate axis; a second without I/O is at its lower end
+BESIDE_WINDOW = 0.15  # free height around a judged window, as a share of the range of its lines
+BESIDE_ROUNDS = 0.25  # free width, in rounds, on both sides
 STEADY_PARTS = ("From the first second, from zero", "The judged window, larger")
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The range that a steady-state rule allows in its window, with its label."""
+    """The range in which a steady-state rule wants the rates of its window, with a label."""
 
     words: str
     low: float
@@ -43,7 +43,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A horizontal line with its value as text, over a part of an axis."""
+    """A horizontal line over part of an axis, with its value as text."""
 
     name: str
     rate: float
@@ -54,7 +54,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A judged window of a series, with the straight line fitted to it."""
+    """The window of a series that a rule judged, with the straight line fitted to it."""
 
     start: float
     end: float
@@ -63,14 +63,15 @@ class Window:
     fit_end: float
     fit_words: str = "straight-line fit"
     band: Band | None = None
-    mean_words: str = ""  # with its unit
+    mean_words: str = ""  # the mean as text with its unit
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesFigure(ReportFigure):
-    """A rate over time or bytes, from zero or on a logarithmic axis; `marks` are places and words.
+    """A rate over time or bytes, from zero or on a logarithmic axis; `marks` are x and text.
 
-    On a logarithmic axis the marks stand above the rate, and `levels` have their names and values.
+    On a logarithmic axis, the labels of the marks are above the rate; `levels` are horizontal lines
+    with names and values.
     """
 
     trace: Trace
@@ -81,10 +82,10 @@ class SeriesFigure(ReportFigure):
     log: bool = False
 
     def draw(self) -> Figure:
-        """Draw the rate, dashed lines at the marks, and the levels."""
+        """Draw the rate, dashed vertical lines at the marks, and the levels."""
         figure = canvas.sheet((canvas.WIDE[0], 4.2) if self.log else canvas.WIDE)
         axes = figure.subplots()
-        alpha = 0.6 if self.levels else 1.0  # so that the levels are seen on the rate
+        alpha = 0.6 if self.levels else 1.0  # keep levels visible over the rate
         _trace(axes, self.trace, color=canvas.SERIES[0], alpha=alpha)
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
         axes.set_xlim(0, float(self.trace.x[-1]))
@@ -99,7 +100,7 @@ class SeriesFigure(ReportFigure):
         return figure
 
     def _log_ends(self) -> tuple[float, float]:
-        """Return the ends of a logarithmic axis with room for the marks above the rate."""
+        """Return the ends of a logarithmic axis, with space above the rate for labels of marks."""
         high = float(self.trace.high.max()) or 1.0
         drawn = [*self.trace.low.tolist(), *(level.rate for level in self.levels)]
         low = max(min((y for y in drawn if y > 0), default=high), high / 10**MOST_DECADES)
@@ -119,23 +120,24 @@ class SeriesFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class SteadyFigure(ReportFigure):
-    """A rate from its first second, and its judged window larger.
+    """A rate from its first second, and below it the judged window enlarged.
 
     `minutes` are the means of all minutes in the window. `levels` are horizontal lines, such as the
-    lower bound. Lines differ in width or dashes, so that they can be told apart without colour.
+    lower bound. Lines differ in width or dashes, so that readers can distinguish them without
+    colours.
     """
 
     trace: Trace
     minutes: Trace
     blocks: tuple[tuple[float, float], ...]  # middle and mean of each block of the window
-    pairs: tuple[tuple[float, float, float], ...]  # of blocks, if the rule judges pairs
+    pairs: tuple[tuple[float, float, float], ...]  # of pairs of blocks, if the rule judges these
     window: Window
     levels: tuple[Level, ...]
     x_label: str
     y_label: str
 
     def draw(self) -> Figure:
-        """Draw the whole rate from zero, and the window with a separate scale."""
+        """Draw the whole rate from zero, and below it the window with its own scale."""
         figure = canvas.sheet((canvas.WIDE[0], 3.9))
         grid = figure.subplots(1, 2, width_ratios=(2, 3))
         window = self.window
@@ -147,7 +149,7 @@ class SteadyFigure(ReportFigure):
         _trace(grid[0], self.trace, color=canvas.SERIES[0])
         grid[0].set(ylabel=self.y_label)
         grid[0].set_xlim(0, float(self.trace.x[-1]))
-        canvas.from_zero(grid[0], headroom=1.25)  # the name of the window stands above the rate
+        canvas.from_zero(grid[0], headroom=1.25)  # space for the name of the window above the rate
         canvas.marks(grid[0], [(window.start, "judged window")])
         if window.band:
             grid[1].fill_between(
@@ -174,7 +176,7 @@ class SteadyFigure(ReportFigure):
         return figure
 
     def _rows_of_window(self) -> Iterator[tuple[str, float, float]]:
-        """Yield the points of all lines of the window: name, x, y."""
+        """Yield the points of each line in the window as rows: name of the line, x, y."""
         yield from (("mean of each block", x, y) for x, y in self.blocks)
         for start, end, y in self.pairs:
             yield from (("mean of each pair", x, y) for x in (start, end))
@@ -208,7 +210,7 @@ def _blocks(
 
 @dataclass(frozen=True, slots=True)
 class WindowFigure(ReportFigure):
-    """The rounds in the window of a PTS-style test, the allowed range and the fitted line."""
+    """The rounds in the window of a PTS-style test, with the allowed range and the fitted line."""
 
     x: tuple[float, ...]
     blocks: tuple[float, ...]
@@ -241,7 +243,7 @@ class WindowFigure(ReportFigure):
         return over_x(("line", self.x_label, self.y_label), [*table, *_window_rows(self.window)], 1)
 
 
-# How levels are drawn; each differs from the others without colour too.
+# Styles of horizontal lines; no two look the same, even without colours.
 _LEVELS: Mapping[str, Mapping[str, Any]] = {
     "worst minute": {"color": canvas.INK, "lw": 6, "solid_capstyle": "butt"},
     "lower bound": {"color": canvas.BAD, "lw": 1.6, "ls": canvas.DASHES[1]},
@@ -257,7 +259,7 @@ def _draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatTraces:
-    """The rate of one repeat over time: while it settled, and then while it was measured."""
+    """The rate of one repeat over time, first while settling and then while it was measured."""
 
     settle: Trace
     measure: Trace
@@ -274,7 +276,7 @@ class SettlePanel:
 
 @dataclass(frozen=True, slots=True)
 class SettleFigure(ReportFigure):
-    """Small panels with the repeats of a point each."""
+    """A small panel for each point, with the rates of its repeats over time."""
 
     panels: tuple[SettlePanel, ...]
     x_label: str
@@ -302,11 +304,11 @@ class SettleFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeatColumn:
-    """The I/Os of a part of the time, as shares of all I/Os of that part by latency."""
+    """One part of the time in a heat map: the share of its I/Os in each bin of latency."""
 
     start: float
     end: float
-    shares: Floats  # one for each bin of the panel
+    shares: Floats  # one per bin of the panel
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +317,9 @@ class HeatPanel:
 
     name: str  # ID of the point
     label: str
-    edges: tuple[float, ...]  # of the bins of latency, in nanoseconds
+    edges: tuple[float, ...]  # edges of the latency bins, in nanoseconds
     columns: tuple[HeatColumn, ...]
-    repeats: tuple[float, ...]  # where each repeat starts
+    repeats: tuple[float, ...]  # start of each repeat
     percentiles: tuple[tuple[str, float, float, float], ...]  # name, start, end, latency
 
 
@@ -326,13 +328,13 @@ HEAT_SHADES = ((10.0, 0.75), (1.0, 0.5), (0.1, 0.33), (0.01, 0.22), (0.0, 0.13))
 
 @dataclass(frozen=True, slots=True)
 class HeatFigure(ReportFigure):
-    """Latency over time: the darker a cell, the more of the I/Os took this long at that time."""
+    """Latency over time; a darker cell means that more of the I/Os at that time took so long."""
 
     panels: tuple[HeatPanel, ...]
     x_label: str
 
     def draw(self) -> Figure:
-        """Draw cells in shades of one colour, and the percentiles of each repeat as lines."""
+        """Draw the cells in shades of one colour, and the percentiles of repeats as lines."""
         figure, grid = _small(
             len(self.panels), self.x_label, "latency (log)", most_columns=2, height=2.6
         )
@@ -374,7 +376,7 @@ class HeatFigure(ReportFigure):
 
 
 def _heat_cells(axes: Axes, panel: HeatPanel) -> None:
-    """Draw all cells of a shade as one path, which makes a small SVG."""
+    """Draw all cells of the same shade as one path, which makes a small SVG."""
     shares = 100 * np.stack([column.shares for column in panel.columns])
     above = np.inf
     for least, alpha in HEAT_SHADES:
@@ -400,7 +402,7 @@ def _small(
     figure = canvas.sheet((10.4, 0.4 + height * rows))
     places = figure.add_gridspec(rows, columns)
     grid: list[Axes] = []
-    for place in range(many):  # unused places get no axes, which would be slow
+    for place in range(many):  # axes for unused places would cost time
         grid.append(figure.add_subplot(places[divmod(place, columns)]))
     figure.supxlabel(x_label, fontsize=9.5, y=0.003)
     figure.supylabel(y_label, fontsize=9.5, x=0.003)
@@ -428,7 +430,7 @@ def _trace(axes: Axes, trace: Trace, *, color: str, lw: float = 0.8, **style: An
 
 
 def _window_rows(window: Window) -> Iterator[tuple[str, float, float]]:
-    """Yield the straight lines over a window as rows: name, x, y of both ends."""
+    """Yield rows for the straight lines over a window: name, and x and y of both ends."""
     ends = [("mean of the window", window.mean, window.mean)]
     ends.append((window.fit_words, window.fit_start, window.fit_end))
     if band := window.band:

@@ -1,1 +1,4 @@
-"""Turn a RunResult into a page: all arithmetic and all wording, before a template is filled."""
+"""Turn a RunResult into the parts of a page; all numbers and sentences are made here.
+
+The templates then only place them.
+"""

@@ -1,4 +1,4 @@
-"""Show the targets of the profile: which ones the drive met, and the datasheet's values."""
+"""Show the targets of the profile, which of them the drive met, and the datasheet's values."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ _NAMES = {
 
 
 def sections(result: RunResult) -> list[Section]:
-    """Return the section of targets; empty if the profile has no targets."""
+    """Return the section about the profile's targets; no section if the profile has no targets."""
     rows = result.accepted
     if not rows:
         return []
-    # the tone is of the worst outcome
+    # the colour of the worst outcome
     outcomes = {row.outcome for row in rows}
     worst = sorted(TONES, key=("fail", "cannot tell", "pass").index)
     blocks: list[Block] = [
@@ -39,23 +39,23 @@ def sections(result: RunResult) -> list[Section]:
 
 
 def wanted(row: Accepted) -> str:
-    """Format a limit and its load, such as `rate at least 40,000 IOPS`."""
+    """Format the required limit and the load, such as `rate at least 40,000 IOPS`."""
     limit = f"{name(row)} {row.direction} {_value(row, row.wanted)}"
     return f"{limit} {row.load}".rstrip()
 
 
 def seen(row: Accepted) -> str:
-    """Format the pessimistic limit of the measured value."""
+    """Format the pessimistic end of the measured value, which is compared with the limit."""
     return _value(row, row.seen)
 
 
 def middle(row: Accepted) -> str:
-    """Format the measured mean or percentile."""
+    """Format the measured mean, or the measured percentile."""
     return _value(row, row.middle)
 
 
 def name(row: Accepted) -> str:
-    """Return the name of the quantity, such as `rate`, `p99.9` or `read p99`."""
+    """Return the name of the limited value, such as `rate`, `p99.9` or `read p99`."""
     latency = row.metric.removeprefix("lat_").removesuffix("_ns").replace("_", " ")
     return _NAMES.get(row.metric) or latency
 

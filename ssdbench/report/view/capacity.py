@@ -40,7 +40,7 @@ NUMBERS = {"outstanding", "bound, IOPS", "p99 at most", "drives", "difference"}
 
 
 class Line(NamedTuple):
-    """One step of a plan: its name and its numbers; shown in red if `bad`."""
+    """One line of a plan: a name and numbers; shown in red if `bad`."""
 
     name: str
     text: str
@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 
 def wanted_plan(result: RunResult) -> CapacityPlan:
-    """Return the plan in the run's profile, with the endurance that the user gave."""
+    """Return the plan of the run's profile, with the endurance if the user has given it."""
     plan = _profile_plan(result.profile_text)
     if result.endurance_tb is None:
         return plan
@@ -60,17 +60,17 @@ def _profile_plan(profile_text: str) -> CapacityPlan:
     try:
         return load_profile(profile_text, "the stored profile").plan
     except ProfileError:
-        return CapacityPlan()  # the profile is of another version; the page works without the plan
+        return CapacityPlan()  # the profile is of another version; show the page without a plan
 
 
 def demanded(result: RunResult) -> CapacityPlan | None:
-    """Return the plan in the run's profile, or None if the profile has no demand."""
+    """Return the plan of the run's profile, or None if the profile states no demand."""
     wanted = wanted_plan(result)
     return wanted if wanted.demand_iops is not None else None
 
 
 def sections(result: RunResult) -> list[page.Section]:
-    """Return the section with the capacity plan; nothing if the profile has no demand."""
+    """Return the section with the capacity plan; no section if the profile states no demand."""
     answer = answer_of(result)
     return [page.Section("plan", "Capacity plan", blocks(result, answer))] if answer else []
 
@@ -82,7 +82,7 @@ def answer_of(result: RunResult) -> CapacityAnswer | None:
 
 
 def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
-    """Yield what stands below the headline: drives, the deciding limit, p99 at the planned load."""
+    """Yield the facts below the headline: drives, what decides, p99 at the planned load."""
     asked = f"Drives for {_demand(answer.wanted)}"
     if answer.plan is None:
         yield asked, marked("no plan", answer.verdict)
@@ -99,7 +99,7 @@ def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
 
 
 def carried(answer: CapacityAnswer) -> str:
-    """Return how much of its rate each drive of the answer carries; empty without a plan."""
+    """Return a sentence on how much of the demand each drive carries; empty without a plan."""
     made = answer.plan
     if made is None:
         return ""
@@ -109,7 +109,7 @@ def carried(answer: CapacityAnswer) -> str:
 
 
 def _demand(wanted: CapacityPlan) -> str:
-    """Format the demand with its growth and bursts, such as `4,000 IOPS + 30 %, peak x 2`."""
+    """Format the demand with growth and bursts, such as `4,000 IOPS + 30 %, peak x 2`."""
     years = "" if wanted.years == 1 else f" a year for {counted_years(wanted.years)}"
     growth = f" + {wanted.growth_percent:g} %{years}" if wanted.growth_percent else ""
     peak = "" if wanted.peak == 1 else f", peak x {exact(wanted.peak)}"
@@ -117,7 +117,7 @@ def _demand(wanted: CapacityPlan) -> str:
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
-    """Return the question, the calculation, and the inputs that were not given."""
+    """Return the question, the calculation, and the inputs that the user did not give."""
     question = page.Prose(f"Question: {answer.wanted.asked()}.")
     found: list[page.Block] = [question]
     if answer.plan is not None:
@@ -154,7 +154,7 @@ def _lines(caption: str, lines: Iterable[Line]) -> page.Table:
 def _table(
     caption: str, lines: Sequence[Sequence[str]], numbers: Collection[str] = NUMBERS
 ) -> page.Table:
-    """Return a table; the first line has the titles, and `numbers` names the columns of numbers."""
+    """Return a table whose first line has the titles; `numbers` names the columns of numbers."""
     columns = [page.Column(title, number=title in numbers) for title in lines[0]]
     rows = [[page.Cell(text, _tone(text)) for text in line] for line in lines[1:]]
     return page.Table(caption, columns, rows)
@@ -165,22 +165,22 @@ VALIDATED = "VALIDATED"
 
 
 def marked(text: str, verdict: str) -> str:
-    """Return a number of drives, followed by the verdict if this is not VALIDATED."""
+    """Return a number of drives, followed by its verdict unless the verdict is VALIDATED."""
     return text if verdict == VALIDATED else f"{text} {verdict}"
 
 
 def in_detail(text: str, verdict: str) -> str:
-    """Return a number of a detail with NOT VALIDATED behind it, if it is not validated."""
+    """Return a number for a table of details, followed by NOT VALIDATED if it is not validated."""
     return text if verdict == "INCOMPLETE" else marked(text, verdict)
 
 
 def verdict_of(answer: CapacityAnswer) -> str:
-    """Return the verdict of a plan; `no plan` without a point, because nothing was judged then."""
+    """Return the verdict of a plan; `no plan` if no point was measured that could be judged."""
     return answer.verdict if answer.point else "no plan"
 
 
 def answer_line(answer: CapacityAnswer) -> str:
-    """Return the answer in one line: drives, what decides, p99 at the planned load, verdict."""
+    """Return the answer in one line: drives, what decides their number, p99, verdict."""
     if answer.plan is None:
         verdict = f"; {answer.verdict}" if answer.point else ""
         return f"No plan: {'; '.join(answer.reasons)}{verdict}"
@@ -200,7 +200,7 @@ def answer_line(answer: CapacityAnswer) -> str:
 
 
 def _drives(answer: CapacityAnswer, made: Plan, noun: str = "") -> str:
-    """Return the number of drives, or the two numbers between which it is."""
+    """Return the number of drives, or the lowest and highest number if it is not certain."""
     most = counted(made.drives, noun) if noun else f"{made.drives:,}"
     return most if answer.missed_drives is None else f"{answer.missed_drives + 1:,} to {most}"
 
@@ -211,7 +211,7 @@ def _decided(made: Plan) -> str:
 
 
 def _name(limit: Limit) -> str:
-    """Name a limit for people."""
+    """Return the name that the page has for a limit."""
     return "IOPS" if limit is Limit.RATE else str(limit)
 
 
@@ -235,7 +235,7 @@ def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
     return missing
 
 
-SAME_LOAD = 0.005  # a load that differs by less is printed as the same
+SAME_LOAD = 0.005  # loads that differ less are printed as equal
 OF_DIRECTIONS = {"read": "p99 of reads", "write": "p99 of writes"}
 
 
@@ -253,7 +253,7 @@ def _one_latency(one: PlannedLatency, limits_s: Mapping[Any, float]) -> str:
 
 
 def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
-    """Return the row of one drive: the name of each column, and its text."""
+    """Return the answer for one drive: by column name, the text of the cell."""
     made = answer.plan
     if made is None:
         return {"drives": words.NONE, "verdict": verdict_of(answer)}
@@ -286,7 +286,7 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
 
 
 def answer_blocks(plans: Plans, names: Sequence[str]) -> list[page.Block]:
-    """Return `answer_rows` as a table of the page, and the meaning of its rows."""
+    """Return `answer_rows` as a table of a page, followed by an explanation of its rows."""
     _, *rows = answer_rows(plans, names)
     table = _table("The answer", [("Number", *names), *rows], names)
     return [table, page.Prose(words.sentence(MEANS))]
@@ -297,9 +297,10 @@ def _tone(text: str) -> str:
 
 
 def answer_rows(plans: Plans, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the small table of the answer: titles, then a row for each number.
+    """Return the small table of answers: the titles, then a row for each number.
 
-    The table has a column for each drive, so that it fits a terminal of 80 columns and a phone.
+    The table has a column for each drive and few characters, so that it fits a terminal of 80
+    columns and a phone.
     """
     cells = [answer_cells(found) for _, found in plans]
     order = [name for name in _NAMES if any(name in own for own in cells)]
@@ -321,9 +322,9 @@ MEANS = (
 
 
 def candidates_line(plans: Plans) -> str:
-    """Return which drive needs fewer, or costs less, such as `B: 10 drives against 21`.
+    """Return which candidate needs fewer drives or costs less, such as `B: 10 drives against 21`.
 
-    `plans` has the order of the command line, which gives each drive its letter.
+    `plans` is in the order of the command line: the first candidate is A, the second B.
     """
     named = {id(found): words.letter(place) for place, (_, found) in enumerate(plans)}
     ordered = [found for _, found in cheapest_first(plans)]
@@ -350,7 +351,7 @@ def candidates_line(plans: Plans) -> str:
 
 
 def lead(answer: CapacityAnswer) -> page.Prose:
-    """Return the answer of a plan in a box, for pages that do not have it above."""
+    """Return the answer of a plan in a box, for pages whose headline does not show the answer."""
     label = " The drive is simulated, so this is no plan for drives that you can buy."
     simulated = label if answer.simulated else ""
     tone = "good" if answer.validated else "bad"
@@ -362,7 +363,7 @@ def exact(number: float) -> str:
     return f"{number:,.10g}" if abs(number) < EXACT else f"{number:,.0f}"
 
 
-EXACT = 1e10  # a larger number has no decimals in print
+EXACT = 1e10  # larger numbers are printed without decimals
 
 
 def _printed(text: str) -> float:
@@ -371,7 +372,7 @@ def _printed(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The numbers of a calculation as they are printed, so that a reader can repeat it."""
+    """The numbers of a calculation exactly as printed, so that a reader gets the same result."""
 
     load: float
     bound: float
@@ -380,10 +381,10 @@ class _Sum:
 
 
 def _sum(answer: CapacityAnswer, made: Plan) -> _Sum:
-    """Return the numbers with as many digits as the printed result needs to be right.
+    """Return the numbers of a calculation with enough digits to give the printed result.
 
-    The bound is rounded down. If the rounded numbers would give another number of drives, they
-    get more digits.
+    The bound is rounded down. If a calculation with the rounded numbers gives another number of
+    drives, more digits are printed.
     """
     share, rebuild = answer.wanted.utilisation_percent / 100, answer.wanted.rebuild_iops or 0.0
     short = _Sum(0, 0, 0, 0)
@@ -406,15 +407,15 @@ def _up(number: float) -> int:
 
 
 def _quotient(number: float, drives: int) -> str:
-    """Format a number of drives before it is rounded up, such as `46.66, so 47`."""
-    least = max(4, len(str(int(number))))  # fewer digits than a whole number would be an exponent
+    """Format a number of drives before and after it is rounded up, such as `46.66, so 47`."""
+    least = max(4, len(str(int(number))))  # with fewer, a large number gets an exponent
     texts = (f"{number:,.{digits}g}" for digits in range(least, least + 8))
     text = next((one for one in texts if _up(_printed(one)) == drives), exact(number))
     return f"{text}, so {drives:,}"
 
 
 def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
-    """Yield the steps of the calculation from the demand to the number of drives."""
+    """Yield the steps of the calculation that leads from the demand to the number of drives."""
     made, point, wanted = answer.plan, answer.point, answer.wanted
     if made is None or point is None or wanted.demand_iops is None:
         return
@@ -466,7 +467,7 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
 
 
 def _load_lines(wanted: CapacityPlan, load: float) -> Iterator[Line]:
-    """Yield how bursts and growth make the load that the drives must carry of the demand."""
+    """Yield the steps from the demand to the load: growth and bursts increase the demand."""
     carry = f"{exact(load)} IOPS to carry"
     if wanted.peak == 1 and wanted.years == 1:
         yield Line("Growth", f"+ {wanted.growth_percent:g} % = {carry}")
@@ -510,7 +511,7 @@ def _wear_sum(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
 
 
 def figures(answer: CapacityAnswer) -> Iterator[Line]:
-    """Yield the load, the life and the cost of the planned drives."""
+    """Yield lines with the load, the life and the cost of the planned drives."""
     for name, text, bad in _figures(answer):
         yield Line(name, in_detail(text, answer.verdict), bad)
 
@@ -573,9 +574,9 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     yield Line("Written per day", f"{daily} TB over all drives")
 
     def less(number: float | None) -> str:
-        """Return how many drives the rate needs without wear, and the `number` of so few drives.
+        """Return text with the number of drives that the rate alone needs, and their `number`.
 
-        The text is empty if wear does not add drives to the plan.
+        The text is empty if wear does not increase the number of drives.
         """
         fewer = f"{wear.drives_for_rate:,} drives for the rate without wear"
         return f"; {format_figure(number or 0)} with {fewer}" if wear.adds else ""
@@ -593,7 +594,7 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
 
 
 def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
-    """Return titles, then a row for each measured queue depth; nothing for a single depth."""
+    """Return titles and a row for each measured queue depth; nothing if there is only one depth."""
     if len(answer.depths) < 2:
         return []
     titles = ("outstanding", "bound, IOPS", "p99 at most", "drives", "")
@@ -618,7 +619,7 @@ def _about(answer: CapacityAnswer, depth: Depth) -> Iterator[str]:
 
 
 def cheapest_first(plans: Plans) -> Plans:
-    """Sort candidates: validated plans first, then by price or by the number of drives."""
+    """Sort candidates: validated plans first, then by price, or without prices by drives."""
     priced = _all_priced(plans)
 
     def place(one: tuple[RunResult, CapacityAnswer]) -> tuple[bool, float]:
@@ -635,13 +636,13 @@ def _all_priced(plans: Plans) -> bool:
 
 
 def unknown_rows(answer: CapacityAnswer) -> list[tuple[str, ...]]:
-    """Return titles, then a row for each missing input: its effect, and the option for it."""
+    """Return titles and a row for each input that is missing: its effect, and its option."""
     rows = [(one.what, one.without, one.option) for one in answer.unknown]
     return [("unknown input", "effect", "option"), *rows]
 
 
 def by_change(result: RunResult, answer: CapacityAnswer) -> list[tuple[str, ...]]:
-    """Return titles, then the number of drives after a change of one input."""
+    """Return titles and rows: the number of drives if one input were different."""
     if answer.plan is None:
         return []
     now = answer.plan.drives

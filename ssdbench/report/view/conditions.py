@@ -45,7 +45,7 @@ RUN_FILES = (
 
 
 def drive(result: RunResult) -> page.Section:
-    """Return the section on the tested drive, file or simulated drive."""
+    """Return the section about what was tested: a drive, a file or a simulated drive."""
     target = result.target
     label = simulated_label(target)
     items = [
@@ -75,7 +75,7 @@ def drive(result: RunResult) -> page.Section:
 
 
 def test(result: RunResult) -> page.Section:
-    """Return the section on test conditions, as SNIA PTS-style reports have it."""
+    """Return the section about the test conditions that SNIA PTS-style reports state."""
     fills = [stage for stage, _ in result.having(FillDone)]
     steady = [stage.verdict for stage in result.stages if stage.verdict]
     points = result.points
@@ -113,8 +113,8 @@ def test(result: RunResult) -> page.Section:
 def _budget(budget: Budget) -> tuple[str, str]:
     """Return a name and sentences for the limits of time or wear that the user gave.
 
-    The sentences say what was left out to keep the limits, what the run can still show, and what
-    the risk is.
+    The sentences say what was left out of the run to keep the limits, what the run can still show,
+    and which risk remains.
     """
     cuts = "; ".join(budget.cuts) or "nothing was left out"
     name = "Given time" if budget.most_bytes is None else "Given time or wear"
@@ -122,7 +122,7 @@ def _budget(budget: Budget) -> tuple[str, str]:
 
 
 def tool(result: RunResult) -> str:
-    """Format the versions of ssdbench and of fio, or the kernel module that replaced fio."""
+    """Format the versions of ssdbench and of fio, or of the kernel module used instead of fio."""
     fio = result.host.get("fio version")
     generator = result.host.get("generator") or (fio and f"fio {fio}")
     return f"ssdbench {result.ssdbench_version}" + (f", {generator}" if generator else "")
@@ -138,7 +138,7 @@ def _order(result: RunResult) -> str:
 
 
 def _titles(stages: Sequence[StageResult]) -> str:
-    """Join titles of stages, such as `Fill the drive; Fill the drive again (3 times)`."""
+    """Join the titles of stages, and count repeated ones: `Fill the drive (3 times)`."""
     counted = Counter(stage.title for stage in stages)
     return "; ".join(f"{title} ({n} times)" if n > 1 else title for title, n in counted.items())
 
@@ -184,7 +184,7 @@ def _ranges(result: RunResult) -> str:
 
 
 def host(run: StoredRun) -> page.Section:
-    """Return the section on the host: its hardware, its load, and changed settings."""
+    """Return the section about the host: its hardware, its load, and the settings that changed."""
     result = run.result
     blocks: list[page.Block] = []
     if result.host:
@@ -210,7 +210,7 @@ def host(run: StoredRun) -> page.Section:
 
 
 def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
-    """Yield the state of the host in the counted time of all repeats (from their host.csv)."""
+    """Yield how busy the host was during the counted time of all repeats (from their host.csv)."""
     repeats = [r for stage in result.stages for point in stage.points for r in point.repeats]
     seen = [repeat.host for repeat in repeats if repeat.host is not None]
     if not seen:
@@ -233,7 +233,7 @@ def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
 
 
 def provenance(run: StoredRun) -> page.Section:
-    """Return the section on profile, commands and files behind the numbers."""
+    """Return the section about the profile, the commands, and the files behind the numbers."""
     blocks: list[page.Block] = [
         page.Facts("", [("Run", run.result.run_id), ("Seed", str(run.result.seed))])
     ]
@@ -257,7 +257,7 @@ def provenance(run: StoredRun) -> page.Section:
 
 
 def _artifacts(run: StoredRun) -> Iterator[page.Block]:
-    """Yield the commands and the files of all stages, in tables that are closed at first."""
+    """Yield tables of the commands and the files of all stages; they are folded at first."""
     names = [name for name in run.files("stages") if not name.endswith(("seconds.csv", ".npz"))]
     commands = [name for name in names if name.rsplit("/", 1)[-1].startswith("command")]
     file: page.ColumnOf[str] = ("File", lambda name: page.Cell(name, href=words.link(name)))
@@ -272,17 +272,17 @@ def _artifacts(run: StoredRun) -> Iterator[page.Block]:
 
 
 def glossary() -> page.Section:
-    """Return the section that explains the words of the page."""
+    """Return the section that explains technical words of the page."""
     return page.Section(
         "words", "Words used here", [page.Facts("", list(words.GLOSSARY))], "lower bound, CV …"
     )
 
 
-MOST = 40  # stages in the figure
+MOST = 40  # most stages in the figure
 
 
 def timeline_blocks(result: RunResult) -> Iterator[page.Plots]:
-    """Yield the plot of all stages in time; nothing for a run of one stage."""
+    """Yield the plot of all stages along the run's time; nothing if the run has one stage."""
     stages = result.stages[:MOST]
     length = sum(stage.duration_s for stage in stages)
     if len(stages) < 2 or not 0 < length < float("inf"):

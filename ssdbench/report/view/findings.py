@@ -40,7 +40,7 @@ def _at(finding: Finding, **place: str | int) -> Finding:
 
 
 def section(result: RunResult) -> Section:
-    """Return the section on all findings, with advice."""
+    """Return the section about all findings, with the advice for each."""
     title, found = "Findings about these numbers", all_findings(result)
     if not found:
         text = "The checks found no problem."
@@ -52,7 +52,7 @@ def section(result: RunResult) -> Section:
 
 
 def grouped(findings: Iterable[Finding], every: Sequence[str] = ()) -> Findings:
-    """Put findings with the same code and advice together; `every` has the names of all points."""
+    """Group findings that have the same code and advice; `every` lists the names of all points."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.severity, str(finding.code), finding.advice)
@@ -75,7 +75,10 @@ def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
 
 
 def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each message once, with its places; `every` has the names of all points."""
+    """Return each different message once, with all places that have it, and its text.
+
+    `every` lists the names of all points.
+    """
     where: dict[str, list[str]] = {}
     for finding in found:
         where.setdefault(words.sentence(finding.message), []).append(_where(finding))
@@ -83,7 +86,7 @@ def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]
 
 
 def _together(places: Sequence[str], every: Sequence[str]) -> list[str]:
-    """Return each place once; write `all N points` instead of the names of all points."""
+    """Remove repeated places; if all points in `every` are among them, write `all N points`."""
     distinct = list(dict.fromkeys(places))
     if len(every) < 3 or not set(every) <= set(distinct):
         return distinct
@@ -92,7 +95,7 @@ def _together(places: Sequence[str], every: Sequence[str]) -> list[str]:
 
 def _where(finding: Finding) -> str:
     point = finding.point or ""
-    # the name of a point begins with the name of its stage
+    # a point's name begins with its stage's name
     parts = (
         [] if finding.stage and point.startswith(finding.stage) else [finding.stage or "whole run"]
     )
@@ -104,12 +107,12 @@ def _where(finding: Finding) -> str:
 
 
 def reasons(result: RunResult, *, limit: int = 6) -> list[str]:
-    """Return why the run is not VALIDATED: each reason with its first place."""
+    """Return why the run is not VALIDATED: each kind of reason with the first place that has it."""
     if result.verdict == "VALIDATED":
         return []
     groups: dict[str, list[Finding]] = {}
     for finding in all_findings(result):
-        # The kind of target gets its own sentence below.
+        # The kind of the target has its own sentence below.
         if finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE:
             groups.setdefault(str(finding.code), []).append(finding)
     found = [_reason(group) for group in groups.values()]
@@ -144,7 +147,7 @@ def _reason(group: list[Finding]) -> str:
 
 
 def proofs(result: RunResult) -> list[tuple[str, str]]:
-    """Return the requirements for VALIDATED, and how far the run meets them."""
+    """Return what VALIDATED requires, and whether the run meets each requirement."""
     before = takewhile(lambda stage: not stage.points, result.stages)
     written = sum(stage.bytes_written for stage in before if isinstance(stage.found, FillDone))
     fills = format_figure(written / max(result.target.size_bytes, 1))

@@ -64,19 +64,19 @@ from ssdbench.units import (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The point whose number is the headline."""
+    """The point whose rate is the number in the headline."""
 
     point: PointResult
     iops: Estimate
-    steady: bool  # the number is its bound if steady, else its mean
-    rivals: int  # how many points it was chosen from
-    kind: str = ""  # the kind of points that the plan names, if any
+    steady: bool  # whether the headline shows the bound (steady) or the mean
+    rivals: int  # how many points were candidates
+    kind: str = ""  # what the plan says about points: block size, share of reads
     worst: PointResult | None = None  # a point of another kind or depth with a lower rate
-    why: str = ""  # why the plan uses this one, if it is not the lowest
+    why: str = ""  # why the plan uses this point, though another is slower
 
 
 def planned(result: RunResult) -> Planned | None:
-    """Return the point to plan on, or None when no point of the planned kind has a bound."""
+    """Return the point to plan on; None if no point of the kind that the plan names has a rate."""
     wanted = wanted_plan(result)
     points = candidates(result, wanted)
     if not points:
@@ -85,7 +85,8 @@ def planned(result: RunResult) -> Planned | None:
     rate = partial(_rate, steady=steady)
     point, why = min(points, key=rate), ""
     if steady and wanted.demand_iops is not None:
-        # The plan may use a deeper queue with a higher bound: one page must use one bound.
+        # The plan may choose a deeper queue with a higher bound; then the headline uses this bound,
+        # too, so that the page has only one bound.
         answer = capacity_answer(result, wanted)
         if answer.point is not None and rate(answer.point) > rate(point):
             point, why = answer.point, answer.why_point
@@ -117,22 +118,22 @@ def _number(point: PointResult, *, steady: bool) -> str:
 
 
 def kind_of(wanted: CapacityPlan) -> str:
-    """Format the kind of points that a plan names, such as `64 KiB, 70 % reads`; may be empty."""
+    """Format what a plan says about its points, such as `64 KiB, 70 % reads`; may be empty."""
     block = "" if wanted.block_bytes is None else format_size(wanted.block_bytes)
     share = "" if wanted.read_percent is None else f"{wanted.read_percent} % reads"
     return ", ".join(filter(None, (block, share)))
 
 
 def headline(result: RunResult) -> Headline:
-    """Return the headline of a run, with the answer of its plan."""
+    """Return the headline of a run, including the answer of its plan."""
     top = _headline(result)
     answer = answer_of(result)
     if answer is None:
         return top
-    # A planner who has p99 at the planned load does not need p99 at the highest load.
+    # If p99 at the planned load is known, p99 at the highest load is not shown.
     own = () if answer.plan and answer.latencies else top.beside
     meaning = top.meaning
-    if top.promise:  # VALIDATED
+    if top.promise:  # the point is VALIDATED
         meaning = carried(answer) or NO_PLAN
     return replace(
         top,
@@ -144,7 +145,7 @@ def headline(result: RunResult) -> Headline:
     )
 
 
-ONE_DRIVE = "One drive keeps at least"  # buy by the number of drives, not by this
+ONE_DRIVE = "One drive keeps at least"  # for buying, the number of drives counts, not this
 NO_PLAN = "The drive keeps this rate, but this does not answer the question of the plan."
 
 
@@ -192,7 +193,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
     lowest = f"; {best.why or f'the lowest of {best.rivals} such points'}" * (best.rivals > 1)
     asked = f"; the plan asks for this kind ({best.kind})" if best.kind else ""
     if wanted_plan(result).demand_iops is not None:
-        asked = ""  # the answer names the kind
+        asked = ""  # the answer already says the kind
     return Headline(
         label=_label(result, sound=sound, steady=steady),
         number=_number(point, steady=steady),
@@ -207,7 +208,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
 
 
 def _p99(point: PointResult) -> Iterator[tuple[str, str]]:
-    """Yield the p99 of a point, with its upper limit, if enough I/Os were measured."""
+    """Yield the p99 of a point and its upper limit, or "too few I/Os" if it was suppressed."""
     slowest = percentiles_of(point.estimates).get(99.0)
     if slowest is not None:
         few = slowest.status == "suppressed"
@@ -219,7 +220,7 @@ def _p99(point: PointResult) -> Iterator[tuple[str, str]]:
 
 
 def _steady(result: RunResult) -> bool:
-    """Return whether the run reached steady state and no finding says otherwise."""
+    """Return whether the run reached steady state, and no finding NOT_STEADY invalidates it."""
     return (result.steady is None or result.steady.steady) and not any(
         finding.code is Code.NOT_STEADY and finding.severity is Severity.INVALIDATES
         for finding in all_findings(result)
@@ -258,7 +259,7 @@ def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
 
 
 def _promise(point: PointResult) -> str:
-    """Explain in words the meaning of the lower bound."""
+    """Return sentences that explain what the lower bound promises."""
     horizon_s = point.basis.horizon_s if point.basis else HORIZON_S
     return (
         f"With 95 % confidence, at least 95 of 100 periods of {format_duration(horizon_s)} have a "
@@ -297,7 +298,7 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
 
 
 def _basis(point: PointResult) -> list[tuple[str, str]]:
-    """Return the evidence for the bound, and the slow changes that the run could not detect."""
+    """Return the evidence for the bound, and which slow changes the run was too short to detect."""
     basis = point.basis
     if basis is None:
         return []
@@ -319,7 +320,7 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
 
 
 def _slow_phases(result: RunResult) -> list[tuple[str, str]]:
-    """Return the longest period between slow phases that the run could have detected."""
+    """Return a sentence on slow phases: the longest period that the run could have detected."""
     longest_s = max((p.basis.longest_wave_s or 0.0 for p in result.points if p.basis), default=0.0)
     if not longest_s:
         return []
@@ -328,7 +329,7 @@ def _slow_phases(result: RunResult) -> list[tuple[str, str]]:
 
 
 def _worst(best: Planned) -> list[tuple[str, str]]:
-    """Return the worst measured point, if its rate is lower than the headline."""
+    """Return a fact on the slowest measured point, if it is slower than the headline."""
     if best.worst is None:
         return []
     label = words.workload_label(best.worst.point.workload)
@@ -378,7 +379,7 @@ def _of_steady(
 
 
 def _of_standard(result: RunResult, tests: Sequence[tuple[StageResult, Pts]]) -> Headline:
-    """Return the headline of a run that has only PTS-style tests."""
+    """Return the headline of a run that consists only of PTS-style tests."""
     held = ((stage, found.windows[0]) for stage, found in tests if found.steady and found.windows)
     stage, window = next(held, (None, None))
     units = {PtsMetric.IOPS: "1/s", PtsMetric.THROUGHPUT: "B/s", PtsMetric.MEAN: "ns"}
@@ -408,7 +409,7 @@ NOT_THE_ANSWER = "The measurement is VALIDATED, but not the answer to the questi
 
 
 class Headword(NamedTuple):
-    """A verdict, its colour, and its meaning."""
+    """A verdict with its colour and a sentence that explains it."""
 
     word: str
     tone: str
@@ -429,7 +430,7 @@ def headword(result: RunResult) -> Headword:
 
 
 def beside_plan(result: RunResult) -> str:
-    """Return a sentence if a VALIDATED run has further points that are not VALIDATED."""
+    """Return a sentence if the plan's points are VALIDATED, but other points of the run are not."""
     if result.verdict != "VALIDATED":
         return ""
     others = [p for stage in result.stages for p in stage.points if p.verdict != "VALIDATED"]
@@ -465,7 +466,7 @@ _COMPARED = Headword(
 
 
 def _answered(result: RunResult) -> bool:
-    """Return whether a run without rates to plan on was completed without a serious finding."""
+    """Return whether a run without rates to plan on is complete and has no serious finding."""
     asked = [stage for stage in result.stages if not KINDS[stage.kind].prepares]
     spoilt = any(
         finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE

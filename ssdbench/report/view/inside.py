@@ -1,4 +1,4 @@
-"""Show the inner structure of a drive: results of probes and of the block size search."""
+"""Show the inner structure of a drive: the results of probes and of the search for block sizes."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -24,7 +24,8 @@ def _size(value: float) -> str:
     return format_size(int(value))
 
 
-# By the name of a probe: its name on the page; its main number, how to format it, and its unit.
+# By name of the probe: its name on the page, the field of its main number, how to format this
+# number, and its unit.
 PROBES: dict[str, tuple[str, str, Format, str]] = {
     "slc-cache": ("SLC cache", "cache_bytes", lambda v: format_capacity(int(v)), "SLC cache"),
     "read-chunk": ("Read chunk", "chunk_bytes", _size, "read chunk"),
@@ -50,7 +51,7 @@ PROBES: dict[str, tuple[str, str, Format, str]] = {
 
 
 def of_inside(result: RunResult, found: Sequence[BlockSizeFound | ProbeFound]) -> Headline:
-    """Return the headline of a run of probes: the answer of one probe, or how many have one."""
+    """Return the headline of probes: the number of a single probe, or how many found an answer."""
     first = found[0]
     probes = [one for one in found if isinstance(one, ProbeFound)]
     told = [
@@ -90,7 +91,7 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
 
 
 def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
-    """Return the evidence for a block size."""
+    """Return the evidence for a block size that was found."""
     rows = []
     if found.confidence is not None:
         text = f"such an answer was right for {100 * found.confidence:.1f} % of test drives"
@@ -103,15 +104,15 @@ def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
 
 
 def probe_blocks(run: StoredRun, stage: StageResult, found: ProbeFound) -> Iterator[Block]:
-    """Yield the measurements of a probe, then its answer."""
+    """Yield the measurements of a probe, followed by the probe's answer."""
     if found.measured:
         yield record_table("measured", found.measured)
     said = {"probe": found.probe, "answer": found.answer, **found.numbers.known()}
     yield words.facts("In numbers", said.items())
 
 
-MOST_STRIDES = 2  # with a figure; the files of the run have the CSV of every stride
-MAX_DOTS = 6000  # in one figure; peaks are always drawn
+MOST_STRIDES = 2  # strides with a figure; the CSV of every stride is stored in the run
+MAX_DOTS = 6000  # most dots in one figure; peaks are always drawn
 LEAD = (
     "The drive is written at a fixed stride. If the latency rises at regular distances, the drive "
     "starts a new block there, or empties a buffer. Without a block, writes that are not aligned "
@@ -126,7 +127,7 @@ _TABLES = ("parts", "searched", "candidates", "strides", "smallest_effects")
 
 
 def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterator[Block]:
-    """Yield the block size that was found, then its evidence."""
+    """Yield the block size that was found, followed by its evidence."""
     yield Prose(LEAD)
     if found.answer:
         names = _FACTS if found.evidence else _WITHOUT_EVIDENCE
@@ -149,7 +150,7 @@ def _answered(found: BlockSizeFound, names: Sequence[str]) -> Iterator[tuple[str
 
 
 def buffer(result: RunResult, found: BlockSizeFound) -> str:
-    """Return what the search found about the buffer, compared with the known buffer."""
+    """Return what the search found about the buffer, compared with the known buffer size."""
     known, seen = buffer_bytes(result.target, result.stages), found.buffer_bytes
     if not known or seen == known:
         return found.buffer
@@ -163,7 +164,7 @@ def buffer(result: RunResult, found: BlockSizeFound) -> str:
 
 
 def _best_figures(found: BlockSizeFound) -> list[StoredFigure]:
-    """Return the plots of the strides that show a block boundary best."""
+    """Return the plots of those strides in which a block boundary is clearest."""
     scatters = [figure for figure in found.figures if figure.kind != "series"]
     others = [figure for figure in found.figures if figure.kind == "series"]
     if found.block_bytes is None:
@@ -195,7 +196,7 @@ def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
         trace = thinned(x / x_scale, y)
         drawn: ScatterFigure | SeriesFigure = SeriesFigure(trace, x_axis, y_axis)
     else:
-        kept = peaks.copy()  # and every n-th other value, to keep the page small
+        kept = peaks.copy()  # besides peaks only every n-th value, to keep the page small
         kept[:: -(-len(peaks) // MAX_DOTS)] = True
         drawn = ScatterFigure(
             x[kept] / x_scale, y[kept], peaks[kept], x_axis, y_axis, latency=y_name.endswith("_ns")

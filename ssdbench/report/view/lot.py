@@ -1,4 +1,4 @@
-"""Write sentences and table rows about many drives of one model."""
+"""Write the sentences and table rows about many drives of one model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -37,7 +37,11 @@ def names(results: Sequence[RunResult]) -> list[str]:
 
 
 def promised(found: Promise | None) -> str:
-    """Format the promised rate; with its confidence if that is too low, or the drives needed."""
+    """Format a promised rate.
+
+    If its confidence is too low, the confidence is added. If there is no rate, the number of drives
+    that a promise needs is shown.
+    """
     if found is None:
         return words.NONE
     if found.rate_iops is None:
@@ -47,7 +51,7 @@ def promised(found: Promise | None) -> str:
 
 
 def point_titles(asked: Questions) -> tuple[str, ...]:
-    """Return the column titles of `point_row`."""
+    """Return the titles of the columns that `point_row` fills."""
     lot = (f"95 % of {asked.lot:,} reach",) if asked.lot else ()
     return (
         "point", "drives", "failed", "lowest", "median", "highest", "spread", *lot,
@@ -73,7 +77,7 @@ def point_row(point: LotPoint, asked: Questions) -> tuple[str, ...]:
 
 
 def confidence_sentence(found: Promise, of: str) -> str:
-    """Write a promised rate as a sentence."""
+    """Return a sentence that states a promised rate with its confidence."""
     reach = f"at least {percent(1 - found.share)} of {of} reach"
     if found.rate_iops is None:
         return (
@@ -98,7 +102,7 @@ def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -
 
 
 def promises(point: LotPoint, asked: Questions) -> Iterator[str]:
-    """Yield sentences with the rates promised for the lot, the model and a set of drives."""
+    """Yield sentences that promise rates: for drives of the lot, of the model, and for a set."""
     if point.of_lot is not None:
         yield confidence_sentence(point.of_lot, f"the lot of {asked.lot:,}")
     yield confidence_sentence(point.of_model, "the model (if these drives are a random sample)")
@@ -118,12 +122,12 @@ def _asked(found: WantedRate, drives: int, asked: Questions) -> str:
 
 
 def _up(share: float) -> str:
-    """Format an upper limit of a share, rounded up."""
+    """Format an upper limit of a share, rounded up, so that it stays an upper limit."""
     return f"{-int(-1000 * share - 1 + 1e-6) / 10:g} %"
 
 
 def of_set(found: SetPromise) -> Iterator[str]:
-    """Yield the total rate of a set of drives, if load is striped or balanced over them."""
+    """Yield the total rate of a set of drives, if the load is striped or is balanced over them."""
     striped = f"striped evenly over {found.drives:,} drives"
     if found.failed:
         failed = f"{found.failed} of {found.measured:,} drives failed"
@@ -150,7 +154,7 @@ def of_set(found: SetPromise) -> Iterator[str]:
 
 
 def odd(point: LotPoint, results: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the drives that failed or are outliers."""
+    """Yield a sentence for each drive that counts as failed or is an outlier."""
     for name, rate in zip(names(results), point.rates, strict=True):
         if rate.failing:
             yield f"{name} counts as failed: {rate.failing}"
@@ -159,7 +163,7 @@ def odd(point: LotPoint, results: Sequence[RunResult]) -> Iterator[str]:
 
 
 def power(point: LotPoint) -> str:
-    """Return how likely a slower drive would have been detected."""
+    """Return the limit for outliers, and the probability of detecting slower drives."""
     if point.odd_limit is None:
         return "there are too few drives to call one of them odd"
     found = ", ".join(f"{100 * slower:g} %: {percent(chance)}" for slower, chance in point.power)
@@ -176,7 +180,7 @@ def away(rate: DriveRate) -> str:
 
 
 def conditions(effects: Sequence[Effect]) -> Iterator[str]:
-    """Yield the effects of conditions, and the conditions whose effect cannot be separated."""
+    """Yield a sentence on each condition's effect, or why its effect cannot be separated."""
     yield from (effect(one) for one in effects if one.separated)
     for why in dict.fromkeys(one.why_not for one in effects if not one.separated):
         together = listed([one.condition for one in effects if one.why_not == why])
@@ -184,7 +188,7 @@ def conditions(effects: Sequence[Effect]) -> Iterator[str]:
 
 
 def effect(found: Effect) -> str:
-    """Describe the effect of one condition on the rate."""
+    """Return a phrase on the effect of one condition, such as the host, on the rate."""
     change = format_change(found.change_percent or 0.0).lstrip("+")
     if found.p is not None and found.p <= ALPHA:
         return f"{found.condition} changes the rate by {change} (p {found.p:.2g})"
@@ -195,7 +199,7 @@ LATENCY_TITLES = ("point", "direction", "percentile", "all I/Os", "95 % of drive
 
 
 def latency_rows(points: Sequence[LotPoint], results: Sequence[RunResult]) -> list[tuple[str, ...]]:
-    """Return rows with percentiles of latency, over all drives and of single drives."""
+    """Return rows of latency percentiles: of all drives, of 95 % of drives, and of the worst."""
     shown = names(results)
     return [
         (

@@ -1,4 +1,4 @@
-"""Define the parts of a page: sections, and the blocks in them such as tables and plots."""
+"""Define the parts of a page: sections, and the blocks in them, such as tables and plots."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Column:
     title: str
     number: bool = False
     hint: str = ""
-    facet: bool = False  # the reader can filter rows by the values of this column
+    facet: bool = False  # the reader can filter rows by this column
 
 
 def number(title: str, hint: str = "") -> Column:
@@ -37,14 +37,14 @@ def number(title: str, hint: str = "") -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Say which rows of the table of all points a heat map shows, and on which cells."""
+    """The rows of the table of all points that a heat map shows, and the cell of each row."""
 
     down: tuple[str, Sequence[str]]
     across: tuple[str, Sequence[str]]
     only: Mapping[str, Sequence[str]]
 
     def json(self) -> str:
-        """Encode the map as JSON for the page's script, which redraws it for the filtered rows."""
+        """Return the map as JSON, for the page's script, which redraws it for filtered rows."""
         return json.dumps({"down": self.down, "across": self.across, "only": self.only})
 
 
@@ -71,7 +71,7 @@ ColumnOf = tuple[Column | str, Callable[[T], Cell | str]]  # its title, and its 
 def table_of(
     caption: str, items: Iterable[T], columns: Sequence[ColumnOf[T]], *, fold: str = ""
 ) -> Table:
-    """Return a table with a row for each item; each column says how it shows an item."""
+    """Return a table with a row for each item; each column has a function that formats its cell."""
     titles = [Column(title) if isinstance(title, str) else title for title, _ in columns]
     found = ([show(item) for _, show in columns] for item in items)
     rows = [[Cell(one) if isinstance(one, str) else one for one in row] for row in found]
@@ -118,7 +118,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Verbatim:
-    """Stored text, shown without change."""
+    """Stored text, shown exactly as it is."""
 
     title: str
     text: str
@@ -142,8 +142,8 @@ class FindingGroup:
     severity: str
     code: str
     advice: str
-    places: Sequence[tuple[str, str]]  # stage, point or repeat; the message unless it is in `brief`
-    brief: str  # a sentence
+    places: Sequence[tuple[str, str]]  # stage, point or repeat; the message, unless `brief` has it
+    brief: str  # one sentence for all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The first number of the page, with its meaning and its evidence."""
+    """The number at the top of the page, with its meaning and its evidence."""
 
     label: str
     number: str
@@ -178,9 +178,9 @@ class Headline:
     meaning: str
     evidence: Sequence[tuple[str, str]]
     tone: str
-    promise: str = ""  # the exact meaning of the number
-    beside: Sequence[tuple[str, str]] = ()  # p99, and the number of drives with what decides it
-    answer: str = ""  # to the question of the plan, in one line
+    promise: str = ""  # sentence with the exact meaning of the number
+    beside: Sequence[tuple[str, str]] = ()  # e.g. p99, and the number of drives
+    answer: str = ""  # the answer to the plan's question, in one line
     answer_tone: str = ""  # bad if it is NOT VALIDATED
 
 
@@ -201,7 +201,7 @@ class Page:
     simulated: str
     headline: Headline
     workloads: Table | None
-    rest: str  # a sentence about points that the first table leaves out
+    rest: str  # sentence about the points that are not in the first table
     sections: Sequence[Section]
 
 
@@ -210,7 +210,7 @@ class Sheet:
     """A page about several runs."""
 
     tool: str  # the command that made the page
-    kind: str  # the first word of the title
+    kind: str  # first word of the page's title
     title: str
     simulated: str
     version: str

@@ -1,7 +1,7 @@
 """Draw the rates and latencies of points.
 
-Rates are drawn over block size, queue depth, or the used part of the drive; latencies by how often
-I/Os are slow, and as heat maps over time.
+Rates are drawn over block size, queue depth, or the used part of the drive. Latencies are drawn as
+the share of I/Os that were slower, and as heat maps over time.
 """
 
 import io
@@ -29,14 +29,14 @@ from ssdbench.report.view.points import octaves, queue_of, worst_first
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.units import NS_PER_S, counted, format_count, format_ns, format_size
 
-MAX_LINES = 6  # there are only six colours and line styles
+MAX_LINES = 6  # lines per plot: there are six colours and line styles
 MAX_FIGURES = 2
-KNEE = 0.9  # share of the highest mean
-MOST_JOINED = 12  # with more kinds of workloads, dots of a block size have no line
+KNEE = 0.9  # the knee is at this share of the highest mean
+MOST_JOINED = 12  # with more kinds of workload, dots are not joined by a line
 
 
 def rates(result: RunResult, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
-    """Return plots of IOPS over what the points vary, and of their latency over IOPS."""
+    """Return plots of IOPS over the quantity that differs between points, and latency over IOPS."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
     if words.several_spans([p.point for p in points]):
         plots = [*_by_span(stage, points)]
@@ -69,7 +69,7 @@ _NOTE = "Dot: mean. Thick line: 95 % interval of the mean. Dash: lower bound."
 
 
 def _alt(points: Sequence[PointResult], over: str) -> str:
-    """Describe the lowest and highest bound; the means if a point has no bound."""
+    """Describe a plot by its lowest and highest bound, or by means if a point has no bound."""
     name, values = "Lower bounds", [b for p in points if (b := published_bound(p)) is not None]
     if len(values) < len(points):
         name, values = "Means", [v for p in points if (v := value_of(p, "iops")) is not None]
@@ -149,9 +149,9 @@ def _by_queue(
 
 
 def knee(line: Line) -> float | None:
-    """Return where a line reaches most of its highest value; None at its first or last point.
+    """Return where a line first reaches KNEE of its highest value; None at an end of the line.
 
-    If the line ends there, the knee may as well be at a place that was not measured.
+    At an end of the line, the true knee may be at a value that was not measured.
     """
     at = next(n for n, y in enumerate(line.y) if y >= KNEE * max(line.y))
     return line.x[at] if 0 < at < len(line.x) - 1 else None
@@ -160,7 +160,7 @@ def knee(line: Line) -> float | None:
 def _latency(
     result: RunResult, stage: StageResult, points: Sequence[PointResult]
 ) -> Iterator[Plot]:
-    """Yield the p99 of all points over their IOPS, with the limits of the profile."""
+    """Yield the p99 of all points over their IOPS, with the profile's limits of p99."""
     kinds: dict[str, list[tuple[float, float, str]]] = {}
     points = sorted(points, key=_in_flight)
     known = [(p, percentiles_of(p.estimates).get(99.0)) for p in points]
@@ -205,7 +205,7 @@ def _latency(
 
 
 def _at_loads(result: RunResult) -> Iterator[Line]:
-    """Yield the p99 at each offered load, of reads and writes the slower one."""
+    """Yield the p99 at each offered load; if there are reads and writes, the slower of the two."""
     for stage, found in result.having(LoadFound):
         slow = percentiles_of(found.estimates).get(99.0)
         if slow and slow.status != "suppressed" and slow.value > 0 and found.offered_iops > 0:
@@ -219,7 +219,7 @@ def _in_flight(point: PointResult) -> tuple[int, int]:
 
 
 def latency_limits(result: RunResult) -> list[tuple[float, str]]:
-    """Return each limit of p99 in the profile in ns, and where the profile has it."""
+    """Return each p99 limit of the profile in ns, and the part of the profile that sets it."""
     plan = wanted_plan(result)
     asked = {"p99": plan.p99_s, "read p99": plan.p99_read_s, "write p99": plan.p99_write_s}
     found = {limit * NS_PER_S: f"plan: {said}" for said, limit in asked.items() if limit}
@@ -256,11 +256,11 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
 
 
 PERCENTILES = (50.0, 99.0, 99.9)
-MOST_PARTS = 30  # of one repeat
-MOST_COLUMNS = 300  # of all heat maps of a stage; keeps the page below a few megabytes
-MOST_LOGGED_S = 20_000  # of fio's logs of a stage that are read, which takes some seconds
-HEAT_BINS = 16  # stored bins of one cell, so four cells for each factor of two
-LEAST_BEYOND = 10  # a percentile is drawn if so many I/Os were slower
+MOST_PARTS = 30  # most parts of one repeat
+MOST_COLUMNS = 300  # most columns in a stage's heat maps, so that the page has few megabytes
+MOST_LOGGED_S = 20_000  # most seconds of a stage's fio logs that are read; takes some seconds
+HEAT_BINS = 16  # stored bins per cell: a factor of two has four cells
+LEAST_BEYOND = 10  # draw a percentile only if this many I/Os were slower
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class _Latencies:
 
 
 def latency_blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Block]:
-    """Yield the plots: how often I/Os are slow, and their latency over time."""
+    """Yield two kinds of plots: the share of slow I/Os, and the latency over time."""
     if found := list(islice(_latencies(run, stage, drawn), MAX_LINES)):
         yield Plots([_exceedance(stage, found), _heat(run, stage, found)], wide=True)
 
@@ -321,7 +321,10 @@ def _curve(label: str, histogram: Histogram) -> Curve:
 
 
 def _heat(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Plot:
-    """Return the heat maps: each repeat in parts from fio's logs, or as one part without logs."""
+    """Return the heat maps.
+
+    fio's logs divide a repeat into parts; without logs, each repeat is one column.
+    """
     parts = MOST_COLUMNS // sum(len(one.repeats) for one in found)
     panels, logged_s = [], 0.0
     for one in found:
@@ -376,10 +379,10 @@ def _heat_panel(run: StoredRun, one: _Latencies, most: int) -> HeatPanel:
     )
 
 
-MOST_BYTES = 1 << 29  # of a log, unpacked; two hours of one thread have 80 MB
-PIECE_BYTES = 1 << 20  # of a log, unpacked at once
+MOST_BYTES = 1 << 29  # most bytes of an unpacked log; two hours of one thread have 80 MB
+PIECE_BYTES = 1 << 20  # bytes that are unpacked at once
 ROW_MS = 1000  # time between two rows of the log
-STARTS_WITHIN_S = 60.0  # of the first thread
+STARTS_WITHIN_S = 60.0  # longest time until the first thread starts
 _LOG = re.compile(r"_clat_hist(\.\d+)?\.log(\.gz)?$")
 _GZIP = 31  # zlib's number for the gzip format
 
@@ -389,8 +392,8 @@ def latencies_within(
 ) -> list[tuple[float, float, Histogram]]:
     """Return latency histograms over the counted time of a repeat, in at most `most` parts.
 
-    Each part has its start and end in seconds. The list is empty if the log of a thread
-    is incomplete.
+    Each part has its start and end in seconds. The list is empty if a log of any thread is
+    incomplete.
     """
     from ssdbench.generator.fio.logs import DamagedLog, histogram_rows  # slow to import
 
@@ -398,7 +401,7 @@ def latencies_within(
     if seconds is None or not seconds.measured.any():
         return []
     try:
-        # The start and the end of the counted time, in seconds
+        # Start and end of the counted time, in seconds
         t, length = (column[seconds.measured] for column in (seconds.t_s, seconds.duration_s))
         first, last = float(t[0] - length[0]), float(t[-1])
         threads = list(_logs(run, f"{artifacts}/{FIO}", first))
@@ -417,15 +420,15 @@ def latencies_within(
 
 
 def _logs(run: StoredRun, directory: str, from_s: float) -> Iterator[list[str]]:
-    """Yield of each thread's log the first line, and the lines of the counted time.
+    """Yield the first line and the lines of the counted time from each thread's log.
 
     Raises ValueError if a log is incomplete. `from_s` is the second in which the counted time
-    begins. Up to a minute of the log before it is kept, because threads start at different times.
+    begins. Up to a minute before this second is included, because threads start at different times.
     """
     names = [name for name in run.files(directory) if _LOG.search(name)]
     for name in names:
         if name.removesuffix(".gz") in names and name.endswith(".gz"):
-            continue  # the plain file exists too; the packed one may be incomplete
+            continue  # skip the packed file: it may be incomplete, and the plain one exists
         data = run.data(name) or b""
         lines = _unpacked_lines(data) if name.endswith(".gz") else io.BytesIO(data)
         head = next(iter(lines), b"")

@@ -23,10 +23,10 @@ from ssdbench.report.view.capacity import demanded, in_detail, wanted_plan
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES, candidates, capacity_answer
 from ssdbench.units import counted, format_count, format_size, listed
 
-MOST_ROWS = 40  # with all columns; further points get a short row
-MOST_MAPS = 4  # one for each queue depth and number of jobs; one for all if there are more
-HEATS = 6  # colours of a map
-MAX_WHY = 160  # characters; longer reasons are shown by their codes
+MOST_ROWS = 40  # rows with all columns; further points get a short row
+MOST_MAPS = 4  # most maps by queue depth and jobs; if there were more, one map shows all
+HEATS = 6  # number of colours in a map
+MAX_WHY = 160  # most characters; for longer reasons, only codes
 _VERDICT_ORDER = ("NOT VALIDATED", "MEASURED, NOT PLANNABLE", "VALIDATED")
 
 
@@ -38,7 +38,7 @@ def worst_first(points: Sequence[PointResult]) -> list[PointResult]:
 
 
 def overview(points: Sequence[PointResult]) -> list[page.Block]:
-    """Return a sentence on the measured workloads, and heat maps of the lower bounds."""
+    """Return a sentence about the measured workloads, and heat maps of the lower bounds."""
     if words.several_spans([p.point for p in points]):
         return [_introduction(points)]
     return [_introduction(points), *_by_block_and_mix(points), *_by_depth_and_jobs(points)]
@@ -61,7 +61,7 @@ def _introduction(points: Sequence[PointResult]) -> page.Prose:
 
 
 def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[page.Table]:
-    """Yield a map for each queue depth; if there are many, one map of the lowest bounds."""
+    """Yield a map for each queue depth and number of jobs, or one for all if there are many."""
     queues = dict.fromkeys(map(queue_of, points))
     if len(queues) <= MOST_MAPS:
         for queue in queues:
@@ -86,7 +86,7 @@ def _by_depth_and_jobs(points: Sequence[PointResult]) -> Iterator[page.Table]:
 
 
 def octaves(block_bytes: int) -> float:
-    """Return how far a block size is from 4 KiB, in factors of two."""
+    """Return how many factors of two a block size is away from 4 KiB."""
     return abs(math.log2(block_bytes / USUAL_BLOCK_BYTES))
 
 
@@ -96,7 +96,8 @@ def queue_of(point: PointResult) -> tuple[str, int, int]:
     return workload.order, workload.iodepth, workload.numjobs
 
 
-# The table of all points has a column for each of these that differs, to filter rows by.
+# The quantities by which a reader can filter the table of all points; a quantity that is the same
+# for all points gets no column.
 _FACETS: Mapping[str, Callable[[Point], str]] = {
     "Block": lambda point: format_size(point.workload.block_bytes),
     "Reads": lambda point: f"{point.workload.read_percent} %",
@@ -115,7 +116,7 @@ class _Axis:
     facet: str
     of: Callable[[Workload], int]
     words: Callable[[int], str]
-    least: int  # a map with fewer values on this axis is not drawn
+    least: int  # a map with fewer values on this axis is left out
 
 
 _BLOCK = _Axis("Block size", "Block", lambda w: w.block_bytes, format_size, 2)
@@ -158,7 +159,7 @@ def _map(
 
 
 def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> page.Places:
-    """Say which rows of the table of all points belong to a map."""
+    """Return which rows of the table of all points belong to each cell of a map."""
     only = {
         name: list(dict.fromkeys(said(p.point) for p in points)) for name, said in _FACETS.items()
     }
@@ -184,7 +185,7 @@ def _heat(point: PointResult | None, ends: tuple[float, float]) -> page.Cell:
 
 
 def tables(points: Sequence[PointResult]) -> Iterator[page.Fold]:
-    """Yield the tables of points, folded; of many points only the worst have all columns."""
+    """Yield folded tables of points; if there are many, only the worst have all columns."""
     ordered = worst_first(points)
     first = ordered[:MOST_ROWS]
     many = len(ordered) > MOST_ROWS
@@ -231,7 +232,7 @@ def _facet(said: Callable[[Point], str], point: PointResult) -> str:
 
 
 def _marked(point: PointResult) -> page.Cell:
-    """Return the bound, with a cross if the point is not VALIDATED."""
+    """Return the bound as text, marked with a cross if the point is not VALIDATED."""
     text, bad = words.bound(published_bound(point)), point.verdict == "NOT VALIDATED"
     return page.Cell(f"{text} ✗", "bad", hint=point.verdict) if bad else page.Cell(text, "strong")
 
@@ -247,7 +248,7 @@ def _variation(point: PointResult) -> str:
 
 
 def verdict_and_reasons(point: PointResult, *, longest: int = MAX_WHY) -> page.Cell:
-    """Return a point's verdict with the reasons.
+    """Return the verdict of a point, with the reasons if it is not VALIDATED.
 
     If the reasons have more than `longest` characters, only their codes are written.
     """
@@ -274,7 +275,7 @@ def _count(metric: str) -> Callable[[PointResult], str]:
     return lambda point: words.count(value_of(point, metric))
 
 
-# Columns of tables with a row for each point.
+# Columns that several tables use; each of their rows is a point.
 LABEL: page.ColumnOf[PointResult] = (
     "Point",
     lambda point: page.Cell(words.point_label(point.point), hint=point.point.id),
@@ -328,7 +329,7 @@ _POWER: list[page.ColumnOf[PointResult]] = [
 
 
 def latencies(points: Sequence[PointResult]) -> page.Table | None:
-    """Return a table of latency percentiles by point and direction; None without latencies."""
+    """Return a table of latency percentiles by point and direction; None if no latency is known."""
     shares = sorted({share for p in points for share in percentiles_of(p.estimates)}, reverse=True)
     if not shares:
         return None
@@ -347,7 +348,7 @@ def latencies(points: Sequence[PointResult]) -> page.Table | None:
 def _latency_rows(
     point: PointResult, shares: Sequence[float]
 ) -> Iterator[tuple[float, list[page.Cell]]]:
-    """Yield, for each direction, its slowest percentile in ns (to sort by) and its cells."""
+    """Yield for each direction its cells, and first its slowest percentile in ns to sort by."""
     for side, name in DIRECTIONS.items():
         here = [e for e in point.estimates if direction(e, point.point.workload) == side]
         values = percentiles_of(here)
@@ -372,7 +373,10 @@ PERCENTILES = (50.0, 99.0, 99.9)
 
 
 def first_table(result: RunResult) -> page.Table | None:
-    """Return a row for each point, the plan's points first; None without points."""
+    """Return the first table of the page: one row per point, the plan's points first.
+
+    None if there are no points.
+    """
     points = _first_rows(result)
     if not points:
         return None
@@ -387,8 +391,11 @@ def first_table(result: RunResult) -> page.Table | None:
 
 
 def _first_rows(result: RunResult) -> list[PointResult]:
-    """Return the points of the first table, without spans of 100 % that repeat another point."""
-    # All points: first the points of the plan, then the others, the worst first
+    """Return the points of the first table.
+
+    A point with a span of 100 % is left out if it repeats a point that has no span.
+    """
+    # All points: the plan's points first, then the others, the worst first
     points = [*planned_points(result), *_others(result)]
     usual = {(p.point.workload, p.verdict) for p in points if p.point.span_percent is None}
     twice = [p for p in points if p.point.span_percent and (p.point.workload, p.verdict) in usual]
@@ -396,19 +403,19 @@ def _first_rows(result: RunResult) -> list[PointResult]:
 
 
 def rest(result: RunResult) -> str:
-    """Return a sentence about the points that have no row in the first table."""
+    """Return a sentence about how many points are not in the first table; empty if all are."""
     left = len(result.points) - len(_first_rows(result))
     return "" if left <= 0 else f"{counted(left, 'further point')} below, in maps and tables."
 
 
 def _drives(result: RunResult) -> dict[str, str]:
-    """Return how many drives each point of the plan would need; empty if there is no plan."""
+    """Return how many drives each point of the plan would need, by point; empty without a plan."""
     wanted = demanded(result)
     if wanted is None:
         return {}
     needed = {}
     for point in planned_points(result)[:FIRST_ROWS]:
-        # with only this point
+        # The plan for this point alone: remove all other points.
         stages = (
             stage.model_copy(update={"found": stage.found.model_copy(update={"points": (point,)})})
             if point in stage.points
@@ -422,11 +429,11 @@ def _drives(result: RunResult) -> dict[str, str]:
     return needed
 
 
-MOST_DRAWN = 20  # points that get figures
+MOST_DRAWN = 20  # most points with figures
 
 
 def drawn_points(result: RunResult, asked: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Return the IDs of the points that get plots: requested, planned and failed points."""
+    """Return the IDs of the points that get plots: those requested, planned, or failed."""
     failed = [p for p in _others(result) if p.verdict == "NOT VALIDATED"]
     names = [p.point.id for p in [*planned_points(result), *failed] if p.repeats]
     return asked | frozenset(names[: max(MOST_DRAWN - len(asked), 0)])

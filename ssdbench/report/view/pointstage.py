@@ -1,4 +1,4 @@
-"""Show a stage of points: heat maps, plots, tables of points, jobs and repeats."""
+"""Show a stage that measured points: heat maps, plots, and tables of points, jobs and repeats."""
 
 from collections.abc import Iterator, Sequence
 
@@ -52,7 +52,7 @@ PACED = (
 
 
 def stream_tables(points: Sequence[PointResult]) -> Iterator[page.Prose | page.Table]:
-    """Yield a table for each point with several jobs or with a set rate."""
+    """Yield a table of jobs for each point that has several jobs or a limited rate."""
     if any(point.point.workload.paced for point in points):
         yield page.Prose(PACED)
     for point in points:
@@ -89,8 +89,8 @@ def _stream_rows(stream: StreamResult) -> Iterator[list[page.Cell]]:
         ]
 
 
-MOST_ROWS = 400  # one row for each repeat
-PLOTTED_BINS = 8_000  # over all repeats; keeps the page below a few megabytes
+MOST_ROWS = 400  # most rows, one per repeat
+PLOTTED_BINS = 8_000  # most bins of all repeats together, so that the page has few megabytes
 
 
 _NOT_ALL = "Shown are the repeats of points that have figures; results.csv has all repeats."

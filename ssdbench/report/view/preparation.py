@@ -1,4 +1,4 @@
-"""Show purge and preconditioning: the drive's answers, and the rate over written bytes."""
+"""Show purge and preconditioning: what the drive reported, and the rate over written bytes."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -21,7 +21,7 @@ from ssdbench.units import format_figure, format_rate, format_size
 
 
 def purge_blocks(run: StoredRun, stage: StageResult, found: PurgeDone) -> Iterator[Block]:
-    """Yield the method of the purge, and the drive's answers before and after."""
+    """Yield the method of the purge, and what the drive reported before and after it."""
     items = [("done", found.done)] if found.done else []
     items += [(f"before: {name}", value) for name, value in found.before.items()]
     items += [(f"after: {name}", value) for name, value in found.after.items()]
@@ -35,7 +35,7 @@ LEAD = (
 )
 
 
-_NAMES = {  # of the stored counts of a fill, on the page
+_NAMES = {  # Names on the page for stored counts of a fill
     "planned_bytes": "planned_to_write_bytes",
     "counted_bytes": "counted_as_written_bytes",
     "counter": "counted_by",
@@ -98,12 +98,12 @@ def _fill_plot(run: StoredRun, stage: StageResult, found: FillDone) -> Plot | No
     )
 
 
-FIRST_S = 20  # the first rate is the median of so many seconds
-LAST_PART = 20  # the last rate is the median of the last twentieth
+FIRST_S = 20  # the first rate is the median of this many seconds
+LAST_PART = 20  # the last rate is the median of 1/20 of the seconds
 
 
 def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
-    """Yield a plot of the rate over all bytes written before steady state."""
+    """Yield a plot of the rate over all bytes that were written before steady state was reached."""
     phases = list(_phases(run))
     if not phases:
         return
@@ -116,12 +116,12 @@ def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
 
 
 def _last(rate: Floats, part: int) -> float:
-    """Return the median of the last part of a series, such as its last twentieth."""
+    """Return the median of the last 1/`part` of a series."""
     return float(np.median(rate[-max(len(rate) // part, 1) :]))
 
 
 def _phases(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
-    """Yield name and seconds of each step of the fills, and of the first warm-up, in order."""
+    """Yield the name and the seconds of each step of the fills, then of the first warm-up."""
     for stage in covered(run.result):
         names, ends = _steps(run.result, stage)
         done = 0.0
@@ -131,7 +131,7 @@ def _phases(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
                 continue
             written = done + np.cumsum(seconds.write_bytes)
             inner = ends[:-1]
-            after = np.searchsorted(written, inner) + 1  # the second that ends a step is in it
+            after = np.searchsorted(written, inner) + 1  # it includes the second of the end
             cuts = [0, *np.where(inner <= done, 0, after).tolist(), len(written)]
             done = float(written[-1])
             for name, first, last in zip(names, cuts[:-1], cuts[1:], strict=True):
@@ -140,7 +140,7 @@ def _phases(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
 
 
 def _steps(result: RunResult, stage: StageResult) -> tuple[list[str], Floats]:
-    """Return the names of the steps of a stage, and the bytes that are written at their ends."""
+    """Return the names of a stage's steps, and how many bytes were written when each step ended."""
     match stage.found:
         case FillDone(filled_bytes=size, planned_bytes=planned) if size:
             steps = fills_of(result.profile_text)
@@ -154,7 +154,7 @@ def _steps(result: RunResult, stage: StageResult) -> tuple[list[str], Floats]:
 
 @cache
 def fills_of(profile_text: str) -> tuple[Fill, ...]:
-    """Return the fills in a stored profile; empty if another version wrote it."""
+    """Return the fills of a stored profile; none if this version cannot read the profile."""
     try:
         return tuple(load_profile(profile_text, "the stored profile").precondition)
     except ProfileError:
@@ -167,7 +167,7 @@ def _step_name(step: Fill) -> str:
 
 
 def covered(result: RunResult) -> list[StageResult]:
-    """Return the first stages of a run: purges, fills, and the warm-up after them."""
+    """Return the stages before the measurements: purges, fills, and the warm-up after them."""
     preparing = takewhile(lambda s: isinstance(s.found, FillDone | PurgeDone), result.stages)
     first = list(preparing)
     following = result.stages[len(first) : len(first) + 1]
@@ -220,7 +220,7 @@ def _cliff_plot(
 
 
 def rates(rate: float, unit: str, seconds: Seconds) -> str:
-    """Format a rate in IOPS and in bytes per second, by the mean size of the I/Os in `seconds`."""
+    """Format a rate in IOPS and bytes per second; `seconds` give the mean size of an I/O."""
     size = float(seconds.bytes.sum() / max(seconds.ios.sum(), 1)) or 1.0
     iops, throughput = (rate, rate * size) if unit == "1/s" else (rate / size, rate)
     return f"{words.quantity(iops, '1/s')}, {words.quantity(throughput, 'B/s')}"
@@ -229,7 +229,7 @@ def rates(rate: float, unit: str, seconds: Seconds) -> str:
 def levels_of(
     verdict: SteadyVerdict, unit: str, seconds: Seconds, window: float, end: float
 ) -> tuple[Level, ...]:
-    """Return the level of the judged window and its lower bound in MB/s; nothing if not steady."""
+    """Return the judged window's mean and its lower bound in MB/s; nothing if not steady."""
     size = float(seconds.bytes.sum() / max(seconds.ios.sum(), 1))
     factor = size / 1e6 if unit == "1/s" else 1e-6
     if not verdict.steady:

@@ -1,4 +1,4 @@
-"""Show a PTS-style test: the header, tables and plots of the standard."""
+"""Show a PTS-style test with the header, the tables and the plots that the standard asks for."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float | None]], ...] = (
     ("Mean", lambda latency: latency.mean_ns),
     (NINES_NAME, lambda latency: latency.percentiles_ns.get(ptsplots.NINES)),
     ("Highest", lambda latency: latency.max_ns),
-)  # over all rounds of the window; a dash if too few I/Os were slower
+)  # percentiles over all rounds of the window; a dash if too few I/Os were slower
 NO_LATENCY = (
     "No latency was recorded, because the samples of this scaled test were too short: latencies "
     "are recorded once per second."
@@ -70,7 +70,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[page.Bloc
 
 
 def header(result: RunResult, stage: StageResult, found: Pts) -> page.Facts:
-    """Return the header that reports of the standard have, with the values that are known."""
+    """Return the header that the standard's reports have, with all values that are known."""
     target, host = result.target, result.host
     simulated = "simulated" if target.simulated else ""
     done = {step.step: step.done for step in found.preparation}
@@ -112,7 +112,7 @@ def header(result: RunResult, stage: StageResult, found: Pts) -> page.Facts:
 
 
 def _mixture(found: Pts) -> dict[str, str]:
-    """Return the block sizes and zones of a workload that mixes several."""
+    """Return the block sizes and zones of a workload that mixes several of them."""
     if not found.block_split:
         return {}
     blocks = (f"{format_size(size)} {share} %" for size, share in found.block_split)
@@ -125,7 +125,7 @@ def _numbers(values: Sequence[int]) -> str:
 
 
 def _operator(result: RunResult) -> str:
-    """Return the operator's name from the profile; empty if it is not given."""
+    """Return the operator's name from the profile; empty if the profile has no name."""
     try:
         measures = load_profile(result.profile_text, "the stored profile").measure
     except ProfileError:
@@ -134,7 +134,7 @@ def _operator(result: RunResult) -> str:
 
 
 def _cache(result: RunResult) -> str:
-    """Return whether the write cache was on during the tests, and whether the run changed it."""
+    """Return whether the write cache was on during the tests, and whether ssdbench changed it."""
     before, now = cache_enabled(result.target), cache_enabled(result.target, result.settings)
     present, enabled = now
     if present is False:
@@ -146,7 +146,7 @@ def _cache(result: RunResult) -> str:
 
 
 def pts_rule(stage: StageResult, found: Pts) -> str:
-    """Format the result of the PTS rule, such as `yes, in rounds 1 to 5`."""
+    """Return whether the PTS rule was met, and in which rounds, such as `yes, in rounds 1 to 5`."""
     if found.steady:
         in_rounds = found.test.in_rounds and found.windows
         return f"yes, in {found.windows[0].rounds}" if in_rounds else "yes"
@@ -162,7 +162,10 @@ def _fact(facts: "dict[str, str]", *names: str) -> str:
 
 
 def tables(found: Pts) -> Iterator[page.Table]:
-    """Yield the tables of means: block sizes by mixes of reads and writes, or a row per cell."""
+    """Yield tables of means.
+
+    A table shows block sizes by shares of reads, or has one row per cell of the test.
+    """
     if found.means and found.test.over_demand:
         yield _by_cell(found.means)
     elif found.means:
@@ -193,7 +196,7 @@ def _throughput(cell: PtsCell) -> str:
 
 
 def _latency_cell(of: Callable[[PtsLatency], float | None]) -> Callable[[PtsCell], str]:
-    """Return a function that formats one latency of a cell; a dash if it is missing."""
+    """Return a function that formats the latency `of` of a cell; a dash if it is missing."""
     return lambda cell: words.quantity(of(cell.latency) if cell.latency else None, "ns")
 
 
@@ -214,7 +217,7 @@ def _grid(title: str, found: Pts, text: Callable[[PtsCell], str]) -> page.Table:
 
 
 def measured(found: Pts) -> Iterator[page.Table]:
-    """Yield tables of all stored measurements."""
+    """Yield tables with all measurements that the run stored."""
     rows: dict[str, list[dict[str, object]]] = {
         "steady_state": [_window(window) for window in found.windows],
         "phases": [_phase(phase) for phase in found.phases],
@@ -248,7 +251,7 @@ def _window(window: PtsWindow) -> dict[str, object]:
 
 
 def _fit(window: PtsWindow, factor: float) -> str:
-    """Format the fitted line in the unit of the page."""
+    """Format the fitted line in the unit that the page uses."""
     found = _LINE.fullmatch(window.fit)
     if found is None:
         return window.fit
@@ -269,7 +272,7 @@ def _step(step: PtsStep) -> dict[str, object]:
 
 
 def _flat(model: PtsCell | PtsSample) -> dict[str, object]:
-    """Return the rates and latencies of a cell or sample as one record."""
+    """Return the rates and the latencies of a cell or sample in one flat record."""
     kept = model.model_dump(exclude={"latency", "bins", "pre_write"}, exclude_none=True)
     flat: dict[str, object] = {_NAMED.get(name, name): value for name, value in kept.items()}
     if (latency := model.latency) is not None:

@@ -32,16 +32,16 @@ MAX_LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One quantity of a cell, and its axis in a plot."""
+    """One measured quantity of a cell, with its axis in a plot."""
 
-    name: str  # part of the names of figures
+    name: str  # ends the names of figures
     label: str
     of: Callable[[PtsCell], float | None]  # None: no request completed
     latency: bool = False
 
     @property
     def what(self) -> str:
-        """Return the label without its unit."""
+        """Return the label of the axis without the unit."""
         return self.label.partition(" [")[0]
 
 
@@ -107,7 +107,7 @@ def plots(name: str, found: Pts) -> Iterator[Plot]:
 
 
 def _convergences(name: str, found: Pts) -> Iterator[Plot]:
-    """Yield plots of the tracked values, round by round."""
+    """Yield plots of the quantities that the rule judges, round by round."""
     axes = {PtsTest.THROUGHPUT: (THROUGHPUT,), PtsTest.LATENCY: (MEAN, HIGHEST)}
     every = [cell for one in found.rounds for cell in one.cells]
     for axis in axes.get(found.test, (IOPS,)):
@@ -157,7 +157,7 @@ def _convergence(name: str, found: Pts, axis: Axis, *, pre_writes: bool = False)
 
 
 def _window(name: str, found: Pts, of: PtsWindow, place: int) -> Iterator[Plot]:
-    """Yield the plot of one window; nothing if a round has no value."""
+    """Yield the plot of one window; nothing if the quantity is missing in one of its rounds."""
     axis = TRACKED[of.metric]
     counted = [one for one in found.rounds if one.counted]
     tracked = [axis.of(cell) for one in counted for cell in one.cells if cell.cell == of.cell]
@@ -300,7 +300,7 @@ def _over_queue(
     title: str,
     caption: str,
 ) -> Plot:
-    """Return a plot with a line for each number of threads over the requests of a thread."""
+    """Return a plot over requests per thread, with a line for each number of threads."""
     queues = sorted({cell.queue for cell in cells})
     lines = _by_threads(cells, lambda cell: float(cell.queue), y)
     ticks = tuple((float(queue), str(queue)) for queue in queues)
@@ -315,7 +315,7 @@ def _over_queue(
 
 
 def _over_outstanding(name: str, cells: Sequence[PtsCell], axis: Axis) -> Plot:
-    """Return a plot over threads × queue depth; cells with the same product share a place."""
+    """Return a plot over threads × queue depth; cells with an equal product have the same x."""
     own = sorted(cells, key=_outstanding)
     line = Line(
         "", tuple(_outstanding(cell) for cell in own), tuple(axis.of(cell) or 0.0 for cell in own)
@@ -352,7 +352,7 @@ def _demand_intensity(name: str, cells: Sequence[PtsCell]) -> Plot:
 
 
 def round_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """Return at most seven round values for the ticks of an axis."""
+    """Return at most seven round values between `low` and `high`, for the ticks of an axis."""
     rough = max(high - low, 1e-9) / 6
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(n * power for n in (1, 2, 5, 10) if n * power >= rough * (1 - 1e-9))
@@ -360,9 +360,9 @@ def round_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
     return tuple((n * step, format_count(n * step)) for n in range(first, last + 1))
 
 
-POINTS = 200  # of a line of latencies; each is the highest of its bin
-SPACING = 31  # samples from one round of a long phase to the next
-SPACING_S = 1800.0  # time between these rounds, unless the test is scaled
+POINTS = 200  # points on a line of latencies; each is its bin's highest
+SPACING = 31  # number of samples between rounds of a long phase
+SPACING_S = 1800.0  # seconds between these rounds, unless the test is shortened
 NINES = "p99.999"
 LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float]], ...] = (
     ("mean", lambda latency: latency.mean_ns),
@@ -441,7 +441,7 @@ def _mb_per_s(sample: PtsSample) -> float:
 
 
 def _marks(samples: Sequence[PtsSample]) -> tuple[tuple[float, str], ...]:
-    """Return the start of each phase, with its name; its number if there are many phases."""
+    """Return the start of each phase, with its name, or its number if there are many phases."""
     marks: dict[str, float] = {}
     for sample in samples:
         marks.setdefault(sample.phase, _minutes(sample))
@@ -476,7 +476,7 @@ def _over_time(name: str, samples: Sequence[PtsSample], test: PtsTest) -> Plot:
 
 
 def _transitions(name: str, samples: Sequence[PtsSample]) -> Iterator[Plot]:
-    """Yield a plot of the hour before and after each change of the workload."""
+    """Yield a plot for each change of the workload: the hour before it and the hour after it."""
     changes = [i for i in range(1, len(samples)) if samples[i].phase != samples[i - 1].phase]
     for place, change in enumerate(changes, start=1):
         near = samples[max(0, change - 60) : change + 60]
@@ -558,7 +558,7 @@ def _spaced_window(name: str, samples: Sequence[PtsRate], scale: float) -> Plot:
 def _bars(
     latencies: Sequence[int], counts: Sequence[int], marks: tuple[tuple[float, str], ...]
 ) -> BarsFigure:
-    """Return bars of the counts; there is a gap where a bin is empty."""
+    """Return bars for the counts; where a bin has no count, there is a gap."""
     heights = dict(zip(latencies, counts, strict=True))
     for end in LOWER_EDGES_NS[bin_of(latencies) + 1].tolist():
         heights.setdefault(end, 0)

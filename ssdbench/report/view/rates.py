@@ -1,4 +1,4 @@
-"""Show searches for the highest rate, and latencies at one load."""
+"""Show searches for the highest rate within a limit, and latencies at one fixed load."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ TICKS = 6
 
 
 def blocks(run: StoredRun, stage: StageResult, found: RateFound) -> Iterator[page.Block]:
-    """Yield the rate found, latency over the offered rate, and a table of all offered rates."""
+    """Yield the rate found, a plot of latency over offered rate, and a table of offered rates."""
     yield _lead(stage, found)
     steps = sorted((s for s in found.steps if s.value_ns > 0), key=lambda s: s.offered_iops)
     if len({step.offered_iops for step in steps}) > 1:
@@ -25,7 +25,7 @@ def blocks(run: StoredRun, stage: StageResult, found: RateFound) -> Iterator[pag
 
 
 def load_blocks(run: StoredRun, stage: StageResult, found: LoadFound) -> Iterator[page.Block]:
-    """Yield the latencies at one load, and a table of all runs of fio."""
+    """Yield the latencies at the fixed load, and a table of all runs of fio."""
     yield _at_load(stage, found)
     if found.estimates:
         yield latencies(found.estimates)
@@ -106,7 +106,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> p
         lines += (Line("limit not kept", places, lost, failed=True),)
     answer, knee = found.rate_iops, found.knee_iops
     if knee is not None and not rates[0] < knee < rates[-1]:
-        knee = None  # at the highest offered rate, the knee may be anywhere beyond it
+        knee = None  # the true knee may be at a rate that was not offered
     known = {"answer": answer, "knee": knee} if answer != knee else {"answer, and knee": answer}
     marks = tuple((place, word) for word, place in known.items() if place)
     low, high = rates[0], rates[-1]
@@ -154,7 +154,7 @@ def _steps(steps: Sequence[RateStep], before: str, name: str) -> page.Table:
 
 
 def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> page.Headline:
-    """Return the headline of a run of rate searches: the lowest rate found."""
+    """Return the headline of a run of rate searches: the lowest of the rates found."""
     stage, lowest = min(stages, key=lambda one: one[1].rate_iops or 0.0)
     rate_iops = lowest.rate_iops or 0.0
     kept = rate_iops > 0
@@ -202,7 +202,7 @@ def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
 
 
 def of_load(result: RunResult, stages: Sequence[tuple[StageResult, LoadFound]]) -> page.Headline:
-    """Return the headline of a run of loads: the upper limit of latency at the first load."""
+    """Return the headline of a run of fixed loads: the latency limit at the first load."""
     stage, found = stages[0]
     worst = percentiles_of(found.estimates).get(float(found.percentile[1:]))
     upper = None if worst is None or worst.status == "suppressed" else worst.bound

@@ -1,4 +1,4 @@
-"""Show a replayed trace: latencies, each replay, and the statistics of the trace."""
+"""Show a replayed trace: its latencies, each replay of it, and its statistics."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ _SINCE = {"open": "since requests were due", "closed": "since requests were sent
 
 
 def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[page.Block]:
-    """Yield the latencies, each replay, and the statistics of the trace."""
+    """Yield the latencies, a table of the replays, and the statistics of the trace."""
     yield page.Prose(_lead(found))
     if found.estimates:
         yield latencies(found.estimates)
@@ -24,7 +24,7 @@ def blocks(run: StoredRun, stage: StageResult, found: ReplayFound) -> Iterator[p
 
 
 def of_replay(result: RunResult, replayed: Sequence[ReplayFound]) -> page.Headline:
-    """Return the headline of a run of replays: the upper limit of p99."""
+    """Return the headline of a run that replays traces: the upper limit of p99."""
     found = replayed[0]
     worst = percentiles_of(found.estimates).get(99.0)
     upper = None if worst is None or worst.status == "suppressed" else worst.bound
@@ -136,7 +136,7 @@ def _lead(found: ReplayFound) -> str:
 
 
 def latencies(estimates: Sequence[Estimate]) -> page.Table:
-    """Return a table of all percentiles of latency, with their upper limits."""
+    """Return a table of all latency percentiles, each with its upper limit."""
     return page.table_of("Latency", estimates, _LATENCY)
 
 

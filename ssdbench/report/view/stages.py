@@ -24,7 +24,7 @@ from ssdbench.units import format_capacity, format_duration
 
 
 def sections(run: StoredRun) -> Iterator[Section]:
-    """Yield a section for each stage; warm-ups are shown in the section on steady state."""
+    """Yield a section for each stage except warm-ups; the steady-state section shows warm-ups."""
     for stage in sorted(run.result.stages, key=lambda s: KINDS[s.kind].page_order):
         if stage.verdict is None:
             blocks = list(_blocks(run, stage))
@@ -32,7 +32,7 @@ def sections(run: StoredRun) -> Iterator[Section]:
 
 
 def _brief(stage: StageResult) -> str:
-    """Return the only visible line of a stage that is closed at first; empty for other stages."""
+    """Return the line that is visible while a stage is folded; empty for a stage that is not."""
     if not stage.complete:
         return ""
     match stage.found:
@@ -54,11 +54,12 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     yield Fold("Time and bytes of this stage", [cost(stage)])
 
 
-# How the section of each kind of result is made. A test checks that no kind is missing.
+# For each kind of result, the function that makes its section. A test checks that no kind is
+# missing.
 VIEWS: Mapping[type, Callable[[StoredRun, StageResult, Any], Iterator[Block]]] = {
     PurgeDone: preparation.purge_blocks,
     FillDone: preparation.fill_blocks,
-    WarmUp: lambda run, stage, found: iter(()),  # the section on steady state shows it
+    WarmUp: lambda run, stage, found: iter(()),  # shown in the steady-state section
     Points: pointstage.blocks,
     Pts: pts.blocks,
     ReplayFound: replays.blocks,

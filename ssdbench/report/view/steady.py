@@ -18,13 +18,16 @@ from ssdbench.report.view.stages import cost
 from ssdbench.units import format_change, format_duration, format_figure
 
 MINUTE_S = 60.0
-INSIDE = 600  # parts of the judged window in the figure
+INSIDE = 600  # most points of the judged window in the figure
 
 
 def worst_minute(
     seconds: Seconds, unit: str, *, start_s: float, end_s: float
 ) -> tuple[float, float, float] | None:
-    """Return start, end and rate of the slowest minute in a period; None if it is shorter."""
+    """Return start, end and rate of the slowest minute in a period.
+
+    None if the period is shorter than a minute.
+    """
     to, rate = minutes(seconds, unit, start_s=start_s, end_s=end_s)
     if not len(to):
         return None
@@ -33,7 +36,10 @@ def worst_minute(
 
 
 def minutes(seconds: Seconds, unit: str, *, start_s: float, end_s: float) -> tuple[Floats, Floats]:
-    """Return end and mean rate of each minute in a period; a minute ends at each second."""
+    """Return the end and mean rate of each minute in a period.
+
+    The minutes overlap, because one ends at each second.
+    """
     inside = (seconds.t_s > start_s) & (seconds.t_s <= end_s)
     t, dt = seconds.t_s[inside], seconds.duration_s[inside]
     if not len(t) or t[-1] - (t[0] - dt[0]) < MINUTE_S:
@@ -50,7 +56,7 @@ Ends = tuple[float, float]
 
 
 def paired(verdict: SteadyVerdict) -> Floats:
-    """Return the means of pairs of blocks, which the pss rules judge; empty for other rules."""
+    """Return the means of pairs of blocks, which only the pss rules judge; else nothing."""
     blocks = np.asarray(verdict.window_blocks)
     if "pairs" not in verdict.criteria or len(blocks) % 2:
         return np.array([])
@@ -59,7 +65,7 @@ def paired(verdict: SteadyVerdict) -> Floats:
 
 
 def band(verdict: SteadyVerdict) -> Band | None:
-    """Return the range of rates that a rule allows in its window; None if it has no limit."""
+    """Return the range of rates that a rule allows in its window; None if there is no range."""
     for name, (limit, ends) in _DRAWN.items():
         if name in verdict.criteria and verdict.window_blocks:
             allowed = verdict.criteria[name][1]
@@ -69,7 +75,7 @@ def band(verdict: SteadyVerdict) -> Band | None:
 
 
 def fit_words(verdict: SteadyVerdict) -> str:
-    """Return the name of the fitted line, with the rule's limit if it has one."""
+    """Return the name of the fitted line, with the limit of its slope if the rule has one."""
     if "slope" not in verdict.criteria:
         return "straight-line fit"
     return f"straight-line fit ({verdict.rule}: within {_percent(verdict.criteria['slope'][1])})"
@@ -88,8 +94,8 @@ def _around(middle: float, share: float) -> Ends:
     return middle * (1 - share), middle * (1 + share)
 
 
-# By the name of a criterion: the words for its limit, and the ends of its band. The first criterion
-# that a rule has is drawn.
+# By name of a criterion: the words for its limit, and the ends of the range that it allows. The
+# plot shows the first of these criteria that the rule has.
 _DRAWN: dict[str, tuple[str, Callable[[SteadyVerdict, float], Ends]]] = {
     "pairs": ("pairs of blocks within {}", lambda v, share: _apart(paired(v), share * v.mean)),
     "excursion": ("rounds within {}", lambda v, share: _apart(v.window_blocks, share * v.mean)),
@@ -106,7 +112,7 @@ _DRAWN: dict[str, tuple[str, Callable[[SteadyVerdict, float], Ends]]] = {
 
 
 def section(run: StoredRun) -> page.Section:
-    """Return the section on steady state."""
+    """Return the section about steady state."""
     blocks: list[page.Block] = []
     before = list(preparation.cliff_blocks(run))
     for stage, found in run.result.having(WarmUp):
@@ -137,7 +143,7 @@ def _verdict(
     seconds, unit = run.seconds(found.seconds_csv), found.unit
     name = f"{stage.name}-0"
     blocks: list[page.Block] = [_answer(stage, verdict, unit)]
-    judged = verdict.window_to_s > verdict.window_from_s  # else the write cliff shows the rate
+    judged = verdict.window_to_s > verdict.window_from_s  # else the write cliff has the rate
     if judged and seconds is not None and len(seconds.t_s) > 1:
         blocks.append(page.Plots([_run_up(verdict, seconds, unit, name)], wide=True))
     evidence: list[page.Block] = [_facts(stage, found, verdict)]
@@ -188,7 +194,7 @@ def _moved(verdict: SteadyVerdict) -> str:
 
 
 def _others(others: Sequence[SteadyVerdict], verdict: SteadyVerdict, unit: str) -> page.Table:
-    """Return when each other rule would have stopped, and the rate it would have published."""
+    """Return when other steady-state rules would have stopped, and the rates they would report."""
 
     def difference(other: SteadyVerdict) -> page.Cell:
         off = 100 * (other.lower_bound / verdict.mean - 1)
@@ -243,13 +249,13 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> page.Fa
 
 
 def drift_percent(verdict: SteadyVerdict) -> float:
-    """Return the change of the fitted line, from the first block to the last, as rules judge it."""
+    """Return by how many percent the fitted line changes from the first block to the last."""
     blocks = max(1, len(verdict.window_blocks))
     length_s = (verdict.window_to_s - verdict.window_from_s) * (1 - 1 / blocks)
     return 100 * verdict.slope_per_s * length_s / verdict.mean if verdict.mean else 0.0
 
 
-TOO_HIGH = 5  # percent above what the drive held later
+TOO_HIGH = 5  # percent above the rate that the drive held later
 
 
 def _measured(criterion: tuple[str, tuple[float, float]]) -> page.Cell:

@@ -36,19 +36,19 @@ APPLICATIONS_LEAD = (
 class Figure(NamedTuple):
     """One measured quantity whose medians are shown in a plot."""
 
-    quantity: str  # field of a median
+    quantity: str  # field of a median that is plotted
     title: str
     axis: str
     caption: str = ""
-    is_ranged: bool = False  # draw the lowest and the highest rate too
+    is_ranged: bool = False  # also draw the lowest and highest rate
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """How one kind of comparison is drawn."""
 
-    more: tuple[Figure, ...] = ()  # figures besides the figure of IOPS
-    in_order: bool = False  # the variants have an order: draw lines, not rows of dots
+    more: tuple[Figure, ...] = ()  # figures in addition to the one of IOPS
+    in_order: bool = False  # the variants have an order, so draw lines, not rows of dots
     drawn: Callable[[StageResult, Sequence[Median]], Iterator[Block]] | None = None  # special
 
 
@@ -90,7 +90,7 @@ def figures(stage: StageResult, found: Comparison) -> Iterator[Block]:
 
 
 def _surface(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
-    """Yield one plot for each direction: throughput over record size, a line per file size."""
+    """Yield a plot of throughput over record size per direction; a line is a file size."""
     if len(found) < 2:
         return
     plots = []
@@ -109,7 +109,7 @@ def _surface(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
 
 
 def _applications(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
-    """Yield a row for each program and scheduler: results of the program, then of fio."""
+    """Yield a row for each program and scheduler: what the program reported, then what fio did."""
     if len(found) < 2:
         return
     values: dict[str, list[tuple[str, float]]] = {}
@@ -127,7 +127,7 @@ def _applications(stage: StageResult, found: Sequence[Median]) -> Iterator[Block
 
 
 def _path(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
-    """Yield a row for each workload and scheduler: the time of a request in each layer."""
+    """Yield a row for each workload and scheduler: the time that a request spends in each layer."""
     rows = tuple(
         Dots(
             label=f"{median.workload}, {median.variant}",
@@ -170,7 +170,7 @@ def _rows(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
 
 
 def _lines(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
-    """Return a plot with a line for each workload; the variants lie along the axis."""
+    """Return a plot with a line for each workload; the variants are the values of the x axis."""
     variants = list(dict.fromkeys(median.variant for median in found))
     place = {variant: float(n) for n, variant in enumerate(variants)}
     drawn = LinesFigure(
@@ -196,7 +196,7 @@ def _lines(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
 
 
 def _height(median: Median, figure: Figure) -> float:
-    """Return the value of a median on the axis of a plot."""
+    """Return the y value that a median has in a plot of `figure`."""
     value = float(_value(median, figure.quantity) or 0.0)
     return value / 1e6 if figure.axis == "MB/s" else value
 
@@ -204,7 +204,7 @@ def _height(median: Median, figure: Figure) -> float:
 def _line(
     label: str, values: Sequence[tuple[float, float, Median]], *, is_ranged: bool = True
 ) -> Line:
-    """Return a line through medians, each given with its place and its height."""
+    """Return a line through medians; `values` gives the x of each median, and the median."""
     xs, ys, medians = zip(*sorted(values, key=lambda one: one[0]), strict=True)
     if not is_ranged:
         return Line(label, xs, ys)
@@ -227,19 +227,19 @@ SHOWN: Mapping[StageKind, Shown] = {
 }
 
 
-FOLDED = 30  # a table with more rows is closed at first
+FOLDED = 30  # tables with more rows are folded
 
 
 class MedianColumn(NamedTuple):
-    """One column of the table of medians; without a title, the name of the quantity is shown."""
+    """One column of the table of medians; without a title, the quantity's name is the title."""
 
-    quantity: str  # field of a median, or a name in its `more`
+    quantity: str  # field of a median, or a name in its field `more`
     title: str = ""
     hint: str = ""
 
 
 _RATES = (MedianColumn("bw_bytes_per_s", "Throughput"), MedianColumn("lat_p50_ns", "p50"))
-# Without `host_cpu_us_per_io`, which is the inverse of IOPS per core; cells.csv has it.
+# `host_cpu_us_per_io` is left out, because it is the inverse of IOPS per core; cells.csv has it.
 _COSTS = (
     MedianColumn("lat_p99_ns", "p99"),
     MedianColumn("cpu_us_per_io", "fio, us per I/O", "CPU time of fio itself"),
@@ -253,7 +253,7 @@ BY_THREADS = tuple(map(MedianColumn, ("file_system", "state", "threads", "direct
 
 
 def median_table(medians: Sequence[Median], more: Sequence[MedianColumn] = ()) -> Iterator[Table]:
-    """Yield a table with a row for each workload and variant; nothing without medians."""
+    """Yield a table with a row for each workload and variant; no table if there are no medians."""
     if not medians:
         return
     starts = {median.repeats for median in medians}
@@ -313,7 +313,7 @@ FILE_SYSTEMS_LEAD = (
 def file_system_blocks(
     run: StoredRun, stage: StageResult, found: FileSystemComparison
 ) -> Iterator[Block]:
-    """Yield the table of one file system; the last file system also gets the plots of all."""
+    """Yield the table of one file system; after the last file system, also the plots of all."""
     tried = run.result.having(FileSystemComparison)
     if stage is tried[-1][0]:
         yield from file_system_figures(
@@ -327,7 +327,7 @@ def file_system_blocks(
 
 
 def file_system_figures(stage: StageResult, medians: Sequence[ThreadsMedian]) -> Iterator[Block]:
-    """Yield a plot for each state and direction."""
+    """Yield a plot for each state of the file system and each direction."""
     plots = []
     for state in dict.fromkeys(median.state for median in medians):
         for direction in ("read", "write"):
@@ -340,7 +340,7 @@ def file_system_figures(stage: StageResult, medians: Sequence[ThreadsMedian]) ->
 def _thread_plots(
     stage: StageResult, medians: Sequence[ThreadsMedian], what: str
 ) -> Iterator[Plot]:
-    """Yield plots with at most MAX_LINES lines each, so that a reader can separate the lines."""
+    """Yield plots with at most MAX_LINES lines each, so that a reader can distinguish the lines."""
     threads = sorted({median.threads for median in medians})
     every = tuple(
         _line(system, [(float(m.threads), m.iops, m) for m in medians if m.file_system == system])

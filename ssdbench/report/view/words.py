@@ -22,7 +22,7 @@ from ssdbench.units import (
 )
 
 NONE = "–"
-DRIVES = "Drives"  # a column of the first table
+DRIVES = "Drives"  # title of a column in the first table
 NO_BREAK = "\u00a0"
 
 VERDICT_TONES: dict[Verdict, str] = {
@@ -75,7 +75,7 @@ GLOSSARY = (
 
 
 _QUEUE = re.compile(r"QD ([\d,]+)(?: x (?=[\d,]))?")
-_ONE_JOB = re.compile(r"(QD [\d,]+) x 1(?!,?\d)")  # in labels that older runs stored
+_ONE_JOB = re.compile(r"(QD [\d,]+) x 1(?!,?\d)")  # in labels of runs by older versions
 
 
 def workload_label(workload: Workload) -> str:
@@ -97,7 +97,7 @@ def several_spans(points: Sequence[Point]) -> bool:
 
 
 def point_label(point: Point) -> str:
-    """Format a workload, after the share of the drive that it uses if this was set."""
+    """Return the label of a point: its workload, after the share of the drive if one was set."""
     label = workload_label(point.workload)
     return label if point.span_percent is None else f"{point.span_percent:g} % of drive: {label}"
 
@@ -160,7 +160,7 @@ def time_unit(length_s: float) -> TimeUnit:
 
 
 def scaled(unit: str) -> tuple[float, str]:
-    """Return the factor to divide a rate by on an axis, and the unit on the axis."""
+    """Return by what to divide a rate for an axis, and the unit that the axis then has."""
     return (1e6, "MB/s") if unit == "B/s" else (1.0, "IOPS")
 
 
@@ -179,23 +179,23 @@ def watts(estimate: Estimate | None) -> str:
 
 
 def told_by(point: PointResult) -> str:
-    """Name what told the power of a point; empty if nothing told it."""
+    """Return the source of a point's power values, such as `meter`; empty without power values."""
     sources = dict.fromkeys(r.power.source for r in point.repeats if r.power is not None)
     return ", ".join({"meter": "meter", "drive": "drive's health log"}[one] for one in sources)
 
 
 def span(low: float | None, high: float | None) -> str:
-    """Format a range of counts as `419.3 to 457.7`; a dash if an end is missing."""
+    """Format a range of counts, such as `419.3 to 457.7`; a dash if one end is missing."""
     return NONE if low is None or high is None else f"{count(low)} to {count(high)}"
 
 
 def verdict_cell(verdict: Verdict) -> Cell:
-    """Return a cell with a verdict in its colour."""
+    """Return a table cell with a verdict, in the verdict's colour."""
     return Cell(verdict, VERDICT_TONES[verdict])
 
 
 def latency_cell(estimate: Estimate | None) -> Cell:
-    """Return a cell with a latency; `≈` marks a percentile of few I/Os."""
+    """Return a cell with a latency; the sign `≈` means that few I/Os support the percentile."""
     if estimate is None:
         return Cell(NONE)
     if estimate.at_least:
@@ -207,13 +207,13 @@ def latency_cell(estimate: Estimate | None) -> Cell:
 
 
 def link(relative: str) -> str:
-    """Return a link to a file of the run; empty if the path leads out of the run directory."""
+    """Return a link to a file of the run; empty if the path would leave the run directory."""
     if not relative or relative.startswith("/") or ".." in relative.split("/"):
         return ""
     return quote(relative)
 
 
-_SUFFIXES: dict[str, Callable[[float], str]] = {  # the first that matches is used
+_SUFFIXES: dict[str, Callable[[float], str]] = {  # the first match counts
     "_bytes_per_s": format_rate,
     "_bytes": lambda size: format_size(int(size)),
     "_s": format_duration,
@@ -252,7 +252,7 @@ def _rate(what: str, when: str | None, value: float) -> tuple[str, str]:
 
 
 def plain(value: object) -> str:
-    """Format any JSON value."""
+    """Format a JSON value of any type."""
     match value:
         case None:
             return NONE
@@ -278,17 +278,17 @@ def _title(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Make a message a whole sentence, with a capital letter and a full stop."""
+    """Make a message a sentence: with a capital first letter and a full stop at the end."""
     text = text.strip()
     if not text:
         return ""
     first = text.split(maxsplit=1)[0]
-    start = text[:1].upper() if first.isalpha() else text[:1]  # keep sim:NAME and /dev/NAME
+    start = text[:1].upper() if first.isalpha() else text[:1]  # keep sim:NAME or /dev/NAME
     return start + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
 def mark_unvalidated(text: str, why_not: str) -> str:
-    """Write "not validated" and the reason before a text; leave the text alone without a reason."""
+    """Put "not validated" and the reason before a text; without a reason, return the text alone."""
     return f"not validated ({why_not}): {text}" if why_not else text
 
 
@@ -310,7 +310,7 @@ def simulated_label(target: TargetInfo) -> str:
 
 
 MAX_ROWS = 500
-FOLDED_FROM = 30  # rows
+FOLDED_FROM = 30  # rows from which a table is folded
 
 
 def facts(caption: str, values: Iterable[tuple[str, object]]) -> Facts:
@@ -339,6 +339,6 @@ def record_tables(data: Mapping[str, object]) -> Iterator[Table]:
 
 
 def _all_numbers(key: str, records: Sequence[Mapping[str, object]]) -> bool:
-    """Return whether all known values under a name are numbers."""
+    """Return whether all known values of a column are numbers."""
     known = [record[key] for record in records if record.get(key) is not None]
     return bool(known) and all(type(value) in (int, float) for value in known)
