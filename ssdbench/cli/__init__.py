@@ -1,1 +1,1 @@
-"""The command line: one module per sub-command."""
+"""Provide the command line; each sub-command has a module of its own."""

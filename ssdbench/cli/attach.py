@@ -34,7 +34,7 @@ def attach(directory: Path, page: bool, as_json: bool) -> int:
 
 
 def tell_followed(directory: Path, exit_code: int, *, as_json: bool) -> int:
-    """Print where the report of a run is, after the run ended; return the exit code."""
+    """Print where the report of a run is, after the run has ended; return the run's exit code."""
     report = directory / rundirectory.REPORT
     if as_json:
         from ssdbench.cli.documents.runs import Attached

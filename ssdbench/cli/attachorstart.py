@@ -1,8 +1,9 @@
-"""Do a run exactly once for `run --attach-or-start`, which SSH, Slurm and others repeat.
+"""Do a run exactly once, even if SSH, Slurm and others repeat `run --attach-or-start`.
 
-Each caller starts a worker process. The worker that gets the lock beside the run directory does the
-work: it returns a finished run, continues an interrupted run, or starts a new one. All other
-callers wait until the lock is free. The kernel releases the lock of a worker that is killed.
+Each call of the command starts a worker process. The worker that gets the lock file beside the run
+directory does the work: it returns the result of a finished run, continues an interrupted run, or
+starts a new run. All other calls wait until the lock is free. The kernel releases the lock of a
+worker that is killed.
 """
 
 import os
@@ -37,7 +38,7 @@ from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT
 if TYPE_CHECKING:
     from ssdbench.engine.manifest import Manifest
 
-EXIT_LOST = 75  # of a worker when another worker has the lock: EX_TEMPFAIL of sysexits.h
+EXIT_LOST = 75  # exit code (EX_TEMPFAIL of sysexits.h) of a worker that did not get the lock
 WORKER = "--as-worker"
 SYSTEMD = Path("/run/systemd/system")
 LOOK_EVERY_S = 0.2
@@ -49,12 +50,12 @@ BEFORE_IT_BEGAN = frozenset(
 
 
 def lock_of(directory: Path) -> Path:
-    """Return the path of the lock file of a run; the process that does the run holds the lock."""
+    """Return the path of a run's lock file; the process that carries out the run holds the lock."""
     return directory.with_name(f".{directory.name}.lock")
 
 
 def call(directory: Path, *, wait: bool) -> Parent | Child:
-    """Make sure that the run in a directory is done, or without `wait` that it is in progress.
+    """Return when the run in a directory has ended, or without `wait` when it is in progress.
 
     Returns a Parent to the caller, with directory None if the worker refused to run, and a Child to
     a forked worker. Raises SsdbenchError when the worker died.
@@ -76,11 +77,14 @@ def call(directory: Path, *, wait: bool) -> Parent | Child:
                 f"the process that did the run in {directory} died before the run ended",
                 hint="Finished measurements are kept; the same command continues the run.",
             )
-        # The worker of another caller refused to run, or died: start our own worker now.
+        # Another call's worker refused to run, or died: now start a worker for this call.
 
 
 def _await_end(directory: Path) -> None:
-    """Wait until no process does the run; also for `ssdbench resume`, which holds no lock."""
+    """Wait until no process carries out the run.
+
+    The process of `ssdbench resume` counts, too, although it holds no lock.
+    """
     until_free(lock_of(directory))
     while is_live(directory):
         time.sleep(LOOK_EVERY_S)
@@ -88,7 +92,7 @@ def _await_end(directory: Path) -> None:
 
 @contextmanager
 def turn(directory: Path) -> Iterator[None]:
-    """Hold the lock of a run directory. Raises Lost when another process does the run."""
+    """Hold the lock of a run directory. Raises Lost when another process carries out the run."""
     with Lock(lock_of(directory), lambda holder: Lost(f"{holder} does the run in {directory}")):
         if is_live(directory):
             raise Lost(f"process {worker(directory).pid} does the run in {directory}")
@@ -96,13 +100,13 @@ def turn(directory: Path) -> Iterator[None]:
 
 
 class Lost(SsdbenchError):
-    """Say that another process already does the run."""
+    """Another process already carries out the run."""
 
     exit_code = EXIT_LOST
 
 
 def is_over(directory: Path) -> bool:
-    """Return whether a run needs no more work: it finished, or reached a limit that was given.
+    """Return whether a run needs no more work: it has finished, or a limit ended it.
 
     The limits are --max-time and --max-writes. A run that was killed, stopped, or ended by an error
     is not over, and is continued.
@@ -128,9 +132,10 @@ def require_same_work(
 ) -> "Manifest":
     """Return the manifest of a run; raise UsageError if the run differs from the request.
 
-    Use the returned manifest and do not read the file again: another user may have replaced it.
-    `is_target` checks the stored name and identity of the target. The profile texts are compared,
-    because a stored hash can be forged; a profile that a budget shortened has only its hash.
+    Callers use the returned manifest and do not read the file again, because another user may
+    replace the file meanwhile. `is_target` checks the stored name and identity of the target. The
+    profile texts are compared, because a stored hash can be forged; a profile that a budget
+    shortened has only its hash.
     """
     from ssdbench.engine.manifest import Manifest
     from ssdbench.engine.store import load
@@ -156,7 +161,7 @@ def require_same_work(
 
 
 def _is_of(kept: "Manifest", profile_text: str) -> bool:
-    """Return whether a run used this profile, or a part of this profile that fits into a budget."""
+    """Return whether a run used this profile, or a shortened version of it that fits a budget."""
     if kept.profile_text == profile_text:
         return True
     whole = kept.budget.whole_sha256 if kept.budget else None
@@ -164,9 +169,10 @@ def _is_of(kept: "Manifest", profile_text: str) -> bool:
 
 
 def require_known(directory: Path, kept: "Manifest") -> None:
-    """Raise UsageError, as root, if this host has no record that root started the run.
+    """Raise UsageError if we are root and this host has no record that root started the run.
 
-    --destroy does not replace the record: it is in every call, also for a forged directory.
+    The option --destroy is not enough without this record. A caller that repeats its command gives
+    --destroy every time, also if somebody has put a forged run directory there.
     """
     from ssdbench.engine.resumeconsent import ConsentRecords, needs_record
 
@@ -180,9 +186,9 @@ def require_known(directory: Path, kept: "Manifest") -> None:
 
 
 def begun_before(directory: Path) -> bool:
-    """Return whether a run began to work; if it only made its first files, move them aside.
+    """Return whether a run has begun to work; if it has only made its first files, move these away.
 
-    Until the first record of the journal is written, a run does not touch the drive.
+    A run does not touch the drive before it has written the first record of the journal.
     """
     from ssdbench.engine.journal import stored_records
 
@@ -202,7 +208,7 @@ def begun_before(directory: Path) -> bool:
 def end_of(directory: Path) -> int:
     """Return the exit code of a run that is over. Raises SsdbenchError.
 
-    If the run was killed or failed after its last measurement, write its report first.
+    If the run was killed or failed after its last measurement, the report is written first.
     """
     from ssdbench.cli.conduct import exit_code_of
     from ssdbench.report import render
@@ -217,17 +223,18 @@ def end_of(directory: Path) -> int:
 
 
 def forget_the_end(directory: Path) -> None:
-    """Remove the exit code of an earlier attempt, so that waiting callers do not read it."""
+    """Remove the stored exit code of an earlier attempt, so that waiting callers do not read it."""
     (directory / ENDED).unlink(missing_ok=True)
 
 
 def _systemd_decides(
     environment: Mapping[str, str] = os.environ, *, exists: Callable[[Path], bool] = Path.exists
 ) -> bool:
-    """Return whether to run in a systemd unit; such a unit goes on after the login session ends.
+    """Return whether to run in a systemd unit, which continues after the end of the login session.
 
     A job of Slurm gets no unit, because Slurm must be able to end the processes of the job. A
-    normal user gets no unit, because the user's systemd manager ends with the last login session.
+    normal user gets no unit either, because the user's systemd manager ends with the last login
+    session.
     """
     return (
         os.geteuid() == 0
@@ -240,7 +247,7 @@ def _systemd_decides(
 def unit_argv(
     arguments: Sequence[str], name: str, environment: Mapping[str, str], where: Path
 ) -> list[str]:
-    """Return the systemd-run command that starts this command line as the worker."""
+    """Return the systemd-run command line that starts the worker, with these arguments."""
     kept = [key for key in environment if key in KEPT or key.startswith(("SSDBENCH_", "XDG_"))]
     return [
         "systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--service-type=exec",

@@ -1,4 +1,4 @@
-"""Do runs in the background: fork, store which process does a run, and how the run ended."""
+"""Do runs in the background: fork, and store which process carries out a run and how it ended."""
 
 import json
 import os
@@ -26,20 +26,20 @@ RESULT_CODES = (0, 1, EXIT_TARGET_MISSED)  # of finished runs; other codes mean 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The parent process after a fork, with the answer of its child."""
+    """The result of a fork for the parent process: what the child reported."""
 
     directory: Path | None  # of the run; None if the child ended before the run began
-    exit_code: int  # of the child, if it has ended
+    exit_code: int  # exit code of the child, if it has ended
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """The child process after a fork, in its own session."""
+    """The result of a fork for the child process, which has its own session."""
 
     writer: int | None = None  # the pipe to the parent; None if no parent waits
 
     def started(self, directory: Path) -> None:
-        """Release the parent, and send stdout and stderr to the log of the run from now on."""
+        """Release the waiting parent; from now on write stdout and stderr to the run's log."""
         log = open_own(directory / LOG, os.O_WRONLY | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         sys.stdout.flush()
@@ -51,7 +51,7 @@ class Child:
         self.let_go(directory)
 
     def let_go(self, directory: Path) -> None:
-        """Release the waiting parent: send it the run directory."""
+        """Send the run directory to the parent process, which stops waiting then."""
         if self.writer is not None:
             os.write(self.writer, os.fsencode(directory))
             os.close(self.writer)
@@ -60,8 +60,9 @@ class Child:
 def detach() -> Parent | Child:
     """Fork; the parent waits until the child's run has begun, or has failed to begin.
 
-    While the parent waits, the child writes to the same terminal, so the user sees why ssdbench
-    refuses the run. Fork before any thread starts, because threads do not survive a fork.
+    While the parent waits, the child writes to the same terminal, so the user sees the reason if
+    ssdbench refuses the run. Callers must fork before any thread starts, because threads do not
+    exist in the child.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -83,19 +84,22 @@ def detach() -> Parent | Child:
 
 
 def begin(directory: Path) -> None:
-    """Store which process does the run, and remove the exit code of an earlier attempt."""
+    """Store that this process carries out the run, and remove an earlier attempt's exit code."""
     (directory / ENDED).unlink(missing_ok=True)
     write_atomic(directory / PROCESS, json.dumps(asdict(processes.ours())) + "\n")
 
 
 def end(directory: Path, exit_code: int) -> None:
-    """Store the exit code of the run; ignore all errors, which must not hide how the run ended."""
+    """Store the exit code of the run.
+
+    All errors are ignored, because an error here must not replace the exit code of the run.
+    """
     with suppress(Exception):
         write_atomic(directory / ENDED, json.dumps({"exit_code": exit_code}) + "\n")
 
 
 def ended(directory: Path) -> int | None:
-    """Return the stored exit code of a run; None if the run has not ended or the file is bad."""
+    """Return the stored exit code of a run; None if it has not ended or the file is damaged."""
     try:
         return exit_status(json_object(read_regular(directory / ENDED)).get("exit_code"))
     except (OSError, ValueError):
@@ -103,7 +107,7 @@ def ended(directory: Path) -> int | None:
 
 
 def require_end(directory: Path, code: int | None) -> None:
-    """Raise UsageError if the stored exit code is damaged, or is 0 but the result is not valid."""
+    """Raise UsageError for a damaged stored exit code, or for 0 if the result is not valid."""
     path, hint = directory / ENDED, f"`ssdbench report {directory}` shows what was measured."
     if code is None and path.exists():
         raise UsageError(
@@ -121,7 +125,10 @@ def require_end(directory: Path, code: int | None) -> None:
 
 
 def worker(directory: Path) -> ProcessId:
-    """Return the process that does, or did, the run. Raises UsageError if it is not stored."""
+    """Return the process that carries out the run, or did so.
+
+    Raises UsageError if it is not stored.
+    """
     path = directory / PROCESS
     try:
         fields = json_object(read_regular(path))
@@ -141,7 +148,7 @@ def worker(directory: Path) -> ProcessId:
 
 @contextmanager
 def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator[None]:
-    """Prevent the host from going to sleep, if it has systemd (uses systemd-inhibit)."""
+    """Prevent the host from being suspended during the block, with systemd-inhibit if it exists."""
     if command.which("systemd-inhibit") is None or not exists(Path("/run/systemd/system")):
         yield
         return
@@ -161,7 +168,7 @@ def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator
 
 
 def unended_result(directory: Path) -> RunResult | None:
-    """Return the result so far of a run that was killed or still runs; None if the run ended.
+    """Return the result of a run until now, if it was killed or is in progress; None if it ended.
 
     Raises UsageError when the directory cannot be read.
     """
@@ -173,7 +180,7 @@ def unended_result(directory: Path) -> RunResult | None:
 
 
 def is_live(directory: Path) -> bool:
-    """Return whether the process of a run is alive; False if the process is not known."""
+    """Return whether the process that carries out a run is alive; False if no process is stored."""
     try:
         return worker(directory).alive()
     except UsageError:

@@ -152,7 +152,7 @@ _OF_DRIVES = ("price", "power", "failure_rate", "endurance", "warranty")
 
 
 def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
-    """Return the options that describe the drive of run number `place`: price, power …"""
+    """Return the options for the drive of run number `place`, such as its price and power."""
     own = {}
     for name in _OF_DRIVES:
         given = options[name]
@@ -183,7 +183,7 @@ def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, Capa
 def _of_lot(
     places: tuple[Path, ...], spread: str, options: dict[str, Any], *, as_json: bool
 ) -> int:
-    """Plan with a lot: the measured drives are a sample of the drives that will be bought."""
+    """Plan with a lot, whose measured drives are a sample of the drives that will be bought."""
     from ssdbench.cli.documents.stored import LotPlanned
     from ssdbench.report.view.capacity import demanded
     from ssdbench.stats.planning.lotplan import Spread, lot_answer
@@ -248,7 +248,7 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
     answer(view.MEANS)
 
 
-COLUMNS = 3  # candidates in a table that fits 80 columns
+COLUMNS = 3  # most candidates in a table of 80 columns
 
 
 def _document(
@@ -276,7 +276,8 @@ def _document(
 def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bool = True) -> None:
     """Print the calculation, the drives per queue depth, unknown inputs, and the verdict.
 
-    `changed` also prints how each input changes the number of drives, which is not known for a lot.
+    With `changed`, also print the number of drives for each changed input; this is not known for a
+    lot.
     """
     from ssdbench.report.view import capacity as view
 
@@ -335,7 +336,7 @@ _FIELDS = {
 
 
 def _wanted(kept: Any, options: dict[str, Any]) -> Any:
-    """Return the demand of the profile, with the values from the command line instead."""
+    """Return the demand in the profile; options on the command line replace its values."""
     from ssdbench.model.profile import CapacityPlan
 
     given = {_FIELDS[name]: value for name, value in options.items() if value is not None}

@@ -43,7 +43,7 @@ EXIT_BUG = 70
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended."""
+    """The end of a run: its directory, its result, its report, its exit code."""
 
     directory: Path
     result: RunResult
@@ -55,12 +55,13 @@ class Ended:
 class Audience:
     """The callbacks of a run.
 
-    `show` gets each event. `started` gets the directory of the run once the target is claimed.
+    `show` is called with each event. `started` is called with the directory of the run, as soon as
+    this run has claimed the target.
     """
 
     show: Callable[[Event], None]
     started: Callable[[Path], None] = lambda directory: None
-    page: bool = False  # write a page that follows the run
+    page: bool = False  # also write a page that follows the run
 
 
 def asked(
@@ -70,7 +71,7 @@ def asked(
     plan_file: Path | None = None,
     **given: Unpack[RunOptions],
 ) -> RunRequest:
-    """Return the request for a run from the options. Raises UsageError, ProfileError."""
+    """Return the request for a run, made from the options. Raises UsageError, ProfileError."""
     profile, text = read_profile(profile_name)
     planned = load(real(plan_file), Planned) if plan_file else None
     wishes = RunRequest(
@@ -114,8 +115,8 @@ def resume(
 ) -> Ended:
     """Continue a run and write its report. Raises SsdbenchError.
 
-    `kept` is the manifest of the run if it was read and checked before; `repeated`:
-    see `ssdbench.suite.run.resume`.
+    `kept` is the manifest of the run if the caller has already read and checked it. `repeated` is
+    an argument of `ssdbench.suite.run.resume`.
     """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)
@@ -129,10 +130,10 @@ def resume(
 
 
 def finished(directory: Path) -> Ended | None:
-    """Return how a finished run ended; None if some work remains.
+    """Return the end of a run that is finished; None if some work remains.
 
     Work remains if the run was killed, stopped, ended by a limit or by an error, or if its report
-    is missing. The function only reads. Raises SsdbenchError for a directory without a run.
+    is missing. The function changes nothing. Raises SsdbenchError for a directory without a run.
     """
     directory = directory.absolute()
     require_own_files(RunStore.open(directory).path)
@@ -180,7 +181,7 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
 
 
 def _require_there(directory: Path, error: Exception) -> None:
-    """Raise HostLacks when an error was caused by the removal of the run directory."""
+    """Raise HostLacks if the run directory has disappeared, which then explains the error."""
     if not (directory / rundirectory.MANIFEST).exists():
         raise HostLacks(
             f"{directory} was removed or renamed while the run went on",
@@ -197,7 +198,7 @@ def _begin(directory: Path, target: TargetInfo, *, resumed: bool) -> None:
 
 
 def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
-    """Do the work of a run; if an error ends the run, still write the report."""
+    """Call `work`, which does a run; if an error ends the run, still write the report."""
     try:
         result = work()
     except SsdbenchError:
@@ -214,7 +215,7 @@ def _store_facts(path: Path, target: TargetInfo) -> None:
 
 
 def exit_code_of(result: RunResult, signal_number: int | None = None) -> int:
-    """Return the exit code for a result; 128 + `signal_number` if a signal ended the run."""
+    """Return the exit code for a result; if a signal ended the run, 128 + `signal_number`."""
     if result.interrupted and signal_number is not None:
         return 128 + signal_number
     accepted = whole(result.accepted)

@@ -1,7 +1,7 @@
 """Write the log of --debug: each command started, its exit code and time, each setting written.
 
-The log goes to stderr, and to debug.log in the run directory if there is a run. debug.log also has
-the lines from before the run began.
+The log is written to stderr, and to debug.log in the run directory if there is a run. debug.log
+also gets the lines that were logged before the run directory existed.
 """
 
 import logging
@@ -18,7 +18,7 @@ FORMAT = "%(asctime)s.%(msecs)03dZ %(message)s"
 
 
 def start() -> None:
-    """Start the log; a second call does nothing."""
+    """Start the log; if it has been started, do nothing."""
     logger = logging.getLogger("ssdbench")
     if logger.handlers:
         return
@@ -33,12 +33,12 @@ def start() -> None:
 
 
 def keep_in(directory: Path) -> None:
-    """Write all lines of the log, earlier ones too, to this run directory, if --debug is on."""
+    """With --debug, write all lines of the log to this run directory, the earlier ones too."""
     for handler in logging.getLogger("ssdbench").handlers:
         if isinstance(handler, MemoryHandler) and handler.target is None:
             try:
                 log = open_own(directory / NAME, os.O_WRONLY | os.O_APPEND)
-            except OSError:  # stderr still has the log
+            except OSError:  # stderr has the log anyway
                 return
             file = logging.FileHandler(directory / NAME, encoding="utf-8", delay=True)
             file.setStream(os.fdopen(log, "a", encoding="utf-8"))
@@ -60,7 +60,7 @@ def stop() -> None:
 
 
 class _Formatter(logging.Formatter):
-    """Makes control characters visible in the log, because names of files may contain them."""
+    """Make control characters visible in the log, because file names may contain them."""
 
     def format(self, record: logging.LogRecord) -> str:
         return lines(super().format(record))

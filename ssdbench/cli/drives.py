@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 LINE_EVERY_S = 2.0
-FEW = 50  # devices that are listed fast enough without progress lines
-MOST_REASONS = 20  # shown per device; a file with hundreds of loop devices has hundreds of reasons
+FEW = 50  # with fewer devices, listing them needs no progress lines
+MOST_REASONS = 20  # most per device; a file with hundreds of loop devices has hundreds of reasons
 
 
 @click.command("drives")
@@ -65,7 +65,7 @@ def drives(as_json: bool) -> None:
 
 
 def _with_progress(kernels: Sequence[str]) -> Iterator[str]:
-    """Yield the same names, and print progress lines when there are many devices."""
+    """Yield the device names, and print progress lines if there are many devices."""
     told = time.monotonic()
     for done, kernel in enumerate(kernels):
         if len(kernels) > FEW and time.monotonic() - told >= LINE_EVERY_S:
@@ -75,7 +75,7 @@ def _with_progress(kernels: Sequence[str]) -> Iterator[str]:
 
 
 def _device(name: str, look: "OneLook") -> "Device | None":
-    """Return the known facts of a block device; None if its size is 0, as for an unused loop."""
+    """Return what is known of a block device; None if its size is 0 (an unused loop device)."""
     from ssdbench.cli.documents.machine import Device
     from ssdbench.errors import SsdbenchError
     from ssdbench.host.sysfs import node_of
@@ -195,5 +195,5 @@ def retire(
 
 
 def _health(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts about a drive's health and remaining life; empty if no fact is known."""
+    """Return the facts about a drive's health and remaining life; none if none is known."""
     return {name: value for name, value in facts.items() if name in HEALTH or name[:6] == "SMART "}

@@ -22,7 +22,7 @@ PROGRESS = "progress.json"
 
 @dataclass(slots=True)
 class EventLog:
-    """Writes the events of a run to its directory; disk errors do not end the run."""
+    """Write the events of a run to files in its directory; disk errors do not end the run."""
 
     directory: Path
     _findings: set[Finding] = field(default_factory=set)
@@ -32,7 +32,7 @@ class EventLog:
         try:
             if isinstance(event, Progress):
                 write_whole(self.directory / PROGRESS, json.dumps(asdict(event)).encode())
-            elif not isinstance(event, UnitFinished):  # the journal has the units
+            elif not isinstance(event, UnitFinished):  # the journal stores these
                 self._append(event)
         except OSError:
             return
@@ -55,7 +55,7 @@ class EventLog:
 
 
 def text_of(event: Event) -> str:
-    """Return the line of text for an event; empty if the event has no line."""
+    """Return the line of text that describes an event; empty if the event needs no line."""
     match event:
         case FindingRaised(finding=finding):
             return f"  {finding_line(finding)}"
@@ -67,14 +67,14 @@ def text_of(event: Event) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """Reads the new events of a run with each call."""
+    """Read the events of a run in progress; each call returns what is new since the last call."""
 
     directory: Path
     _offset: int = 0
     _last: bytes = b""
 
     def lines(self) -> Iterator[str]:
-        """Yield the texts of new events; a line without its end is read by the next call."""
+        """Yield the texts of new events; a line that is not complete is left for the next call."""
         try:
             data = read_regular(self.directory / EVENTS)[self._offset :]
         except OSError:
@@ -90,7 +90,7 @@ class Reader:
                 yield text
 
     def progress(self) -> Progress | None:
-        """Return the progress of the run if it changed since the last call, otherwise None."""
+        """Return the progress of the run if it has changed since the last call, else None."""
         try:
             text = read_regular(self.directory / PROGRESS)
             if text == self._last:

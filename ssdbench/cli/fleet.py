@@ -302,7 +302,7 @@ def _planned(file: Path) -> "tuple[Fleet, Plan]":
     from ssdbench.fleet.transport import transport_of
     from ssdbench.host.files import require_utf8
 
-    require_utf8(file, "the name of the fleet file")  # paths of records and runs begin with it
+    require_utf8(file, "the name of the fleet file")  # record and run paths begin with this name
     wanted = read_fleet(file)
     require_safe(wanted.engine)
     beside = file.parent / wanted.profile
@@ -334,7 +334,7 @@ def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Reco
 
 
 def _records(file: Path) -> "Records":
-    """Open the records of FLEET.yaml, or of a directory given with --local. Raises UsageError."""
+    """Return the records of FLEET.yaml, or of a directory made with --local. Raises UsageError."""
     from ssdbench.fleet.records import Records
 
     records = Records(file / "fleet") if file.is_dir() else Records.of(file)

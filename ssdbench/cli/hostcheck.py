@@ -60,7 +60,7 @@ def check(target: str | None, as_json: bool) -> int:
 
 
 def _target_facts(info: "TargetInfo") -> dict[str, str]:
-    """Return the facts of a target as name and text, without empty values."""
+    """Return the known facts of a target as pairs of name and text."""
     found = {
         "id": info.consent_id,
         "kind": info.kind.value,
@@ -120,7 +120,7 @@ def _state(info: "TargetInfo | None") -> "HostState":
 
 
 def _fio() -> tuple[str | None, frozenset[str], str]:
-    """Return the version and I/O engines of fio, and why fio cannot be used (or an empty text)."""
+    """Return fio's version and I/O engines, and why fio cannot be used (else an empty text)."""
     from ssdbench.generator.fio.driver import OLDEST
     from ssdbench.generator.fio.driver import installed as installed_fio
 
@@ -159,7 +159,7 @@ def restore(forget: str | None, as_json: bool) -> None:
     from ssdbench.engine.lbaformats import changed_formats
 
     given_up = give_up(forget) if forget is not None else []
-    if not as_json:  # printed first, because a restore below may fail
+    if not as_json:  # print these first, as a restore below may fail
         for change in given_up:
             was = change.was or NOTHING
             answer(f"{change.drive} {change.attribute}: forgotten (it was {was})")

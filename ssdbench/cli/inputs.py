@@ -1,8 +1,9 @@
 """Find and read a profile, with the job files and traces that it names.
 
-The text of job files is copied into the profile's text, and traces get their full path, so that a
-run can be resumed from any directory. A profile may come from a stranger, so it can only name job
-files in its own directory or below: no other file is copied into the run directory.
+The text of job files is copied into the profile's text, and relative paths of traces are made
+absolute, so that a run can be resumed from any directory. A profile may come from a stranger. So it
+can name only job files in its own directory or below it, and no other file is copied into the run
+directory.
 """
 
 import json
@@ -23,9 +24,10 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def read_profile(name: str) -> "tuple[Profile, str]":
-    """Return the profile with this name or path, and its text with all job files in it.
+    """Return the profile with this name or path, and its text including its job files.
 
-    Raises UsageError for a file that is missing or is not text, ProfileError for its mistakes.
+    Raises UsageError if the file is missing or is not text, ProfileError for mistakes in the
+    profile.
     """
     from ssdbench.model.loading import load_profile
 
@@ -37,8 +39,8 @@ def read_profile(name: str) -> "tuple[Profile, str]":
 def find_profile(name: str) -> Path:
     """Return the path of a profile. `name` is a path, or the name of an installed profile.
 
-    A file with this name in the current directory is used before an installed profile, but a
-    directory with this name is ignored.
+    If the current directory has a file with this name, the file is used and not the installed
+    profile. A directory with this name is ignored.
     """
     path = Path(name)
     if (path.exists() and not path.is_dir()) or os.sep in name or path.suffix in _SUFFIXES:
@@ -55,7 +57,7 @@ def find_profile(name: str) -> Path:
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether a file exists; False if its directory cannot be read."""
+    """Return whether a file exists; False if its directory is not readable."""
     try:
         return path.is_file()
     except OSError:
@@ -63,7 +65,7 @@ def _is_file(path: Path) -> bool:
 
 
 def profile_directories() -> list[Path]:
-    """Return the directories where profiles are searched by name; the user's own come first."""
+    """Return the directories that are searched for a profile's name, the user's own first."""
     base = os.environ.get("XDG_CONFIG_HOME")
     own = Path(base) if base else Path(os.environ.get("HOME", "/")) / ".config"
     package = Path(__file__).resolve().parent.parent
@@ -106,11 +108,11 @@ def _profile_text(path: Path) -> str:
 
 
 MAX_JOB_BYTES = 64 << 10
-MAX_ALL_BYTES = 1 << 20  # of all job files of a profile together
+MAX_ALL_BYTES = 1 << 20  # most bytes of all job files of one profile
 
 
 def with_job_files(text: str, profile: Path) -> str:
-    """Return the text of a profile in which the job file replaces each `fio` key with a name.
+    """Return a profile's text; where a `fio` key names a job file, put in the content of the file.
 
     Line numbers do not change. Relative paths of traces are made absolute. Raises ProfileError,
     with the line in the profile, for a job file that cannot be read.
@@ -134,13 +136,13 @@ def with_job_files(text: str, profile: Path) -> str:
             why = f"the job files of this profile have more than {MAX_ALL_BYTES >> 20} MiB"
             hint = "Spread the job files over several profiles."
             raise misfit_error(text, str(profile), [(path, why)], hint=hint)
-        found = json.dumps({"name": scalar.value, "text": body})  # also valid YAML, in one line
+        found = json.dumps({"name": scalar.value, "text": body})  # also valid YAML, and one line
         text = text[: scalar.start] + found + text[scalar.end :]
     return text
 
 
 def _named(document: "Document") -> "dict[tuple[str | int, ...], Scalar]":
-    """Return the values in a profile that name a job file or a trace, by their path in it."""
+    """Return the values in a profile that name a job file or trace, by path in the profile."""
     found: dict[tuple[str | int, ...], Scalar] = {}
     for path, scalar in document.scalars.items():
         match path:
@@ -171,7 +173,7 @@ def _job_text(name: str, directory: Path) -> str:
             data = file.read(MAX_JOB_BYTES + 1)
     except OSError as error:
         raise UsageError(f"the job file {name} cannot be read: {error.strerror}") from error
-    except ValueError as error:  # a NUL in the name
+    except ValueError as error:  # the name has a NUL character
         raise UsageError(f"{name!r} is not a file name") from error
     if len(data) > MAX_JOB_BYTES:
         raise UsageError(f"{name} is not a job file: it is larger than 64 KiB")

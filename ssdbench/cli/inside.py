@@ -35,14 +35,14 @@ R = TypeVar("R")
 
 
 def inside_options(function: Callable[..., R]) -> Callable[..., R]:
-    """Add --output, the options for consent and wear, the limits, --seed and --json."""
+    """Add options to a command: --output, --seed, --json, consent, wear and limits."""
     return output_option(consent_options(wear_options(limits(json_option(function)))))
 
 
 def run_inside(
     place: Place, name: str, text: str, target: str, output: Path | None, given: RunOptions
 ) -> "Ended":
-    """Print how much a built-in profile will write to a target, then run it."""
+    """Print how many bytes a built-in profile will write to a target, then run the profile."""
     from ssdbench.cli import conduct
     from ssdbench.model.loading import load_profile
     from ssdbench.suite.plan import plan
@@ -52,7 +52,7 @@ def run_inside(
         profile = load_profile(text, name)
         wishes = RunRequest(profile, name, text, target, argv=tuple(sys.argv), **given)
         planned = plan(wishes)
-    except ProfileError as error:  # drop the line numbers: the user has not seen this profile
+    except ProfileError as error:  # without line numbers: the user has not seen this profile
         raise UsageError([one.reason for one in error.diagnostics]) from error
     least, most = planned.bytes_written
     longest = format_duration(planned.seconds[1])
@@ -106,7 +106,7 @@ def probe(
 
 
 def _answer_probes(ended: "Ended", *, as_json: bool) -> int:
-    """Print the answers of the probes; return exit code 0 if each probe gave an answer."""
+    """Print the answers of the probes; return exit code 0 if each probe found an answer."""
     from ssdbench.cli.documents.runs import ProbeAnswer, Probed
     from ssdbench.model.inside import ProbeFound
 
@@ -136,7 +136,7 @@ def _answer_probes(ended: "Ended", *, as_json: bool) -> int:
 
 
 def _run_fields(ended: "Ended", *, complete: bool) -> dict[str, Any]:
-    """Return the fields of the JSON document `ssdbench.cli.documents.runs.Inside`."""
+    """Return the values for the fields of the JSON document Inside (in cli.documents.runs)."""
     return {
         "directory": str(ended.directory),
         "report": str(ended.files[0]),
@@ -212,7 +212,7 @@ def detect_blocksize(
 
 
 def _answer_block_size(ended: "Ended", *, as_json: bool) -> int:
-    """Print the block size and the buffer; return exit code 0 if the stage is complete."""
+    """Print the block size and the buffer size; return exit code 0 if the stage was completed."""
     from ssdbench.cli.documents.runs import BlockSizeAnswered, BlockSizeEvidence
     from ssdbench.model.inside import BlockSizeFound
 
@@ -236,7 +236,7 @@ def _answer_block_size(ended: "Ended", *, as_json: bool) -> int:
 
 
 def _print_kept(directory: Path | None) -> None:
-    """Print what the run found before the drive failed."""
+    """Print the results that the run had stored before the drive failed."""
     from ssdbench.engine.store import load
     from ssdbench.model.inside import BlockSizeFound
     from ssdbench.model.result import RunResult

@@ -17,7 +17,7 @@ from ssdbench.host.kernel_source import release_of
 from ssdbench.host.kmod import ModuleState
 from ssdbench.host.sysfs import Sysfs
 
-SOURCES = "/usr/src"  # where dkms looks for sources
+SOURCES = "/usr/src"  # here dkms searches for sources
 
 
 @click.group()
@@ -152,7 +152,7 @@ def status(*, as_json: bool) -> None:
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the module names that the user gave.
+    """Return the given module names after checking them.
 
     Raises UsageError for a name that is not a module of ssdbench.
     """
@@ -170,7 +170,7 @@ def _states() -> list[ModuleState]:
 
 
 def _chosen(names: tuple[str, ...]) -> list[ModuleState]:
-    """Return the states of the named modules; of all modules if no name is given."""
+    """Return the states of the named modules, or of all modules if none is named."""
     return [state for state in _states() if not names or state.name in names]
 
 
@@ -181,7 +181,10 @@ def _print_modules(
     as_json: bool,
     whole: bool = False,
 ) -> None:
-    """Print a line per module; with `whole`, also `built: no` for a module that is not built."""
+    """Print a line per module.
+
+    With `whole`, a module that is not built gets a line `built: no`, too.
+    """
     if as_json:
         from ssdbench.cli.documents.machine import Module, Modules
 

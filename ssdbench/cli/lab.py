@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ssdbench.lab.session import KeptRun
 
 
-LEAST_MIB = 256  # for the kernel, its first file system, and the modules
+LEAST_MIB = 256  # least memory for kernel, first file system and modules
 
 
 @click.group()
@@ -156,7 +156,7 @@ def run(
 
 
 def _require_offered(kernel: str) -> None:
-    """Raise UsageError for a kernel that the lab cannot get from Debian."""
+    """Raise UsageError for a kernel name that the lab does not offer."""
     if kernel in OFFERS:
         return
     compiled = kernel in ONLY_COMPILED
@@ -177,7 +177,7 @@ def _tell_of_boots(failed: Sequence[str]) -> None:
 
 @contextmanager
 def _kept(kept: "KeptRun") -> Iterator["KeptRun"]:
-    """Keep the output of a run; at the end, print where it is, or add that to an error's hint."""
+    """Store the output of a run; at the end, print where it is, or add that to an error's hint."""
     try:
         with kept:
             yield kept
@@ -197,7 +197,7 @@ def _tell_where(kept: "KeptRun") -> None:
 
 @contextmanager
 def _console_file(path: str) -> Iterator[BinaryIO | None]:
-    """Open the file of --console; return None without --console. Raises UsageError."""
+    """Open the file that --console names; return None without --console. Raises UsageError."""
     if not path:
         yield None
         return
@@ -216,9 +216,9 @@ _BUILD = "ssdbench.host.kmod"
 
 
 class Steps(logging.Handler):
-    """Prints each step of the preparation to stderr, and a line every 2 s while a step runs.
+    """Print each step of the preparation to stderr, and a line every 2 s while a step takes long.
 
-    Nothing more is printed once the command in the guest has printed something.
+    As soon as the command in the guest prints something, no further steps are printed.
     """
 
     def __init__(self, word: str) -> None:
@@ -242,7 +242,7 @@ class Steps(logging.Handler):
             logging.getLogger(name).removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the step that a log record names."""
+        """Print the step that a record of the lab's log announces."""
         if record.levelno >= logging.INFO and not self._over.is_set():
             self._begin(record.getMessage())
 
@@ -252,7 +252,7 @@ class Steps(logging.Handler):
         tell(f"{self._word}: {step}")
 
     def quiet(self) -> None:
-        """Stop printing."""
+        """Stop printing steps."""
         self._over.set()
 
     def _tick(self) -> None:
@@ -264,7 +264,7 @@ class Steps(logging.Handler):
 
 
 class GuestOutput:
-    """Copies the output of the command in the guest to stdout and stderr, and to the kept run."""
+    """Copy the output of the command in the guest to stdout and stderr, and into the stored run."""
 
     def __init__(
         self, steps: Steps, kept: "KeptRun", console: BinaryIO | None, *, shown: bool = True
@@ -272,14 +272,14 @@ class GuestOutput:
         self._steps = steps
         self._kept = kept
         streams = {"stdout": sys.stdout, "stderr": sys.stderr} if shown else {}
-        # sys.stdout and sys.stderr are None if they are closed.
+        # sys.stdout and sys.stderr are None if their descriptors are closed.
         self._to = {name: stream.buffer for name, stream in streams.items() if stream}
         self._console = console
         self._shown: dict[Path, int] = {}
         self._told: set[str] = set()
 
     def look(self, shared: Path) -> None:
-        """Copy the new output since the last call; `shared` is the directory the guest writes."""
+        """Copy output that is new since the last call; the guest writes it below `shared`."""
         for name in ("stdout", "stderr"):
             to = self._to.get(name)
             if self._hand_on(shared / "1" / name, to, shared.parent) and to:
@@ -288,9 +288,10 @@ class GuestOutput:
         self._hand_on(shared.parents[1] / "console", self._console)
 
     def _hand_on(self, path: Path, to: BinaryIO | None, below: Path | None = None) -> bool:
-        """Copy the new bytes of a file; return whether there were any.
+        """Copy the new bytes of a file to `to`; return whether the file had new bytes.
 
-        The guest may have replaced the file by a link or a pipe, so it is opened with care.
+        The guest may have replaced the file by a link or a pipe, so only a regular file below
+        `below` is opened.
         """
         begun = shown = self._shown.get(path, 0)
         try:
@@ -305,9 +306,9 @@ class GuestOutput:
         with os.fdopen(descriptor, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             if size < shown:
-                shown = 0  # after a second boot, the console starts again
+                shown = 0  # a second boot writes a new console
             file.seek(shown)
-            # Stop at the size from above: a guest may write without end.
+            # Stop at the size that was read above, because a guest may write without end.
             while shown < min(size, MOST_BYTES) and (new := file.read(PIECE_BYTES)):
                 shown += len(new)
                 self._kept.add(path.name, new)

@@ -1,8 +1,9 @@
 """Write the page that follows a run into the run directory, for `--page`.
 
-The process of the run writes the page as long as the file exists, so `attach --page` only makes the
-file. Two rules keep the cost low: each of the two parts of the page may take 1/2,000 of the time,
-and the larger part, the report so far, is rendered only between two measurements.
+The process that carries out the run writes the page as long as the file exists, so `attach --page`
+only has to create the file. Two rules keep the cost low. Rendering each of the two parts of the
+page may take at most 1/2,000 of the time. The larger part, which is the report of the results until
+now, is rendered only between two measurements.
 """
 
 import time
@@ -22,14 +23,14 @@ from ssdbench.model.rundirectory import LIVE, REPORT
 if TYPE_CHECKING:
     from ssdbench.report.live import Course
 
-EVERY_S = 10.0  # the shortest time between two pages
-COST_TIMES = 2000  # at least this many times the CPU time of a part, until it is rendered again
+EVERY_S = 10.0  # shortest time between two versions of the page
+COST_TIMES = 2000  # a part is rendered again after at least this many times the CPU time it took
 
 
 def ask(directory: Path) -> None:
-    """Make the page of a run, which the process of the run then writes, and tell its path.
+    """Create the page of a run, which the process of the run then updates, and print its path.
 
-    If the file cannot be made, the function tells why and changes nothing.
+    If the file cannot be created, the reason is printed and nothing changes.
     """
     path = directory / LIVE
     try:
@@ -42,7 +43,7 @@ def ask(directory: Path) -> None:
 
 
 def _note(path: Path, said: str, more: str = "") -> None:
-    """Write a page with one sentence; `more` is markup for its head."""
+    """Write a page that has only one sentence; `more` is markup for its <head>."""
     page = (
         f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>ssdbench run</title>'
         f"<style>:root {{ color-scheme: light dark; font-family: sans-serif }}</style>{more}"
@@ -56,7 +57,7 @@ def _tell_without(error: Exception) -> None:
 
 
 class LivePage:
-    """Follow the events of one run, and write its page if there is one."""
+    """Receive the events of one run, and write its page if the file of the page exists."""
 
     def __init__(
         self,
@@ -69,15 +70,18 @@ class LivePage:
         self._directory, self._wanted = directory, wanted
         self._clock, self._cpu = clock, cpu
         self._course: Course | None = None  # None before the run starts, and after a fault
-        self._early: list[FindingRaised] = []  # before the run starts
+        self._early: list[FindingRaised] = []  # findings before the run starts
         self._frame = ""
         self._every_s = EVERY_S
         self._state_at = self._report_at = 0.0
 
     def see(self, event: Event) -> None:
-        """Follow an event; write the page if its time has come. A fault here never ends the run."""
+        """Process an event; write the page if it is old enough.
+
+        An error here never ends the run.
+        """
         if isinstance(event, RunStarted):
-            from ssdbench.report.live import Course  # the report at the end needs it anyway
+            from ssdbench.report.live import Course  # the report needs it later anyway
 
             self._course = Course(event)
             for one in self._early:
@@ -92,10 +96,10 @@ class LivePage:
             self._guarded(lambda course: self._follow(course, between=between))
 
     def end(self, said: str = "") -> None:
-        """Write the last page: the report itself, or `said` if the run failed.
+        """Write the last version of the page: the report, or the sentence `said` if the run failed.
 
-        An open page becomes the report when it loads itself again. It does not forward to the
-        report, because headless Chromium then sometimes waits without an end.
+        A page that is open in a browser becomes the report when the browser reloads it. The page
+        does not redirect to report.html, because headless Chromium then sometimes waits forever.
         """
         path = self._directory / LIVE
         if said:
@@ -114,7 +118,7 @@ class LivePage:
             _tell_without(error)
 
     def _follow(self, course: "Course", *, between: bool) -> None:
-        # The first page also loads modules, which the report at the end needs anyway.
+        # Making the first page also loads modules, which the report needs later anyway.
         now, times = self._clock(), COST_TIMES if self._frame else 0
         if between and now >= self._report_at:
             self._report_at = now + times * self._cost_s(lambda: self._read(course))
@@ -130,8 +134,8 @@ class LivePage:
         return self._cpu() - begun_s
 
     def _read(self, course: "Course") -> None:
-        """Read the results so far, and render the larger part of the page."""
-        from ssdbench.report import live, read, write  # matplotlib costs half a second
+        """Read the results until now, and render the larger part of the page."""
+        from ssdbench.report import live, read, write  # takes half a second: matplotlib
 
         if (result := unended_result(self._directory)) is not None:
             page = write.page(read.StoredRun(self._directory, result))

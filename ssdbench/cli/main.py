@@ -1,6 +1,6 @@
 """Run the command line: find the sub-command, print errors, choose the exit code.
 
-A sub-command is imported only when it runs, so `ssdbench --help` starts fast.
+The module of a sub-command is imported only when it runs, so `ssdbench --help` starts fast.
 """
 
 import difflib
@@ -30,10 +30,11 @@ from ssdbench.foreign import write_whole
 
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
 DEBUG = "--debug"
-EXIT_BROKEN_PIPE = 141  # the status that a shell gives a program that SIGPIPE ended
+EXIT_BROKEN_PIPE = 141  # status that a shell reports for a program that SIGPIPE ended
 GARBAGE_AFTER = 50_000  # new objects; with Python's 700, collection takes 1/7 of a report's time
 
-# Name: (module in ssdbench.cli, line in the list of commands), in the order a new user needs them.
+# Name: (module in ssdbench.cli, line in the list of commands). A new user needs the commands in
+# this order.
 COMMANDS = {
     "run": ("run", "Prepare a target, measure it, and write the report."),
     "plan": ("plan", "Show what `run` would do: stages, hours, bytes. Changes nothing."),
@@ -66,7 +67,7 @@ COMMANDS = {
 
 @dataclass(slots=True)
 class Place:
-    """The arguments of this call, and its run directory once the run has begun."""
+    """The arguments of this call, and the directory of its run once the run has begun."""
 
     run_directory: Path | None = None
     arguments: tuple[str, ...] = ()
@@ -74,14 +75,14 @@ class Place:
 
 
 class Commands(click.Group):
-    """The group of all sub-commands; it imports a sub-command when it is needed."""
+    """The group of all sub-commands, which imports the module of a sub-command only when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all sub-commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one sub-command."""
+        """Import and return the sub-command with this name."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"ssdbench.cli.{COMMANDS[cmd_name][0]}")
@@ -92,7 +93,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the sub-command; for an unknown name, fail and suggest the nearest one."""
+        """Find the sub-command; for an unknown name, fail and suggest the most similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             meant = f" (did you mean '{near[0]}'?)" if near else ""
@@ -103,17 +104,17 @@ class Commands(click.Group):
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands for the help, without importing the commands."""
+        """Write the list of commands for the help, without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 def _refuse_repeats(ctx: click.Context, command: click.Command, args: list[str]) -> None:
-    """Fail when an option that takes one value is given twice; click would use the last value."""
+    """Fail if an option of one value is given twice, because click would use the last value."""
     try:
         _, _, order = command.make_parser(click.Context(command, parent=ctx)).parse_args([*args])
     except click.UsageError:
-        return  # the command itself reports this error, with more detail
+        return  # this command reports the error itself, with more detail
     for option, count in Counter(order).items():
         takes_one = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
         if count > 1 and takes_one:
@@ -131,7 +132,7 @@ def _debug(context: click.Context, parameter: click.Parameter, value: object) ->
 
 
 def _with_debug(command: click.Command) -> click.Command:
-    """Accept --debug after the name of each command too; only the main help shows it."""
+    """Make a command accept --debug after its name, too; only the main help shows --debug."""
     if not any(DEBUG in parameter.opts for parameter in command.params):
         option = click.Option(
             [DEBUG], is_flag=True, expose_value=False, callback=_debug, hidden=True, help="A log."
@@ -167,7 +168,7 @@ def ssdbench() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with its code; a traceback is never printed."""
+    """Run the command line and exit with its exit code; never print a traceback."""
     os.umask(os.umask(0o077) | 0o022)  # other users never get write access to new files
     _occupy_closed()
     gc.set_threshold(GARBAGE_AFTER)
@@ -179,11 +180,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _occupy_closed() -> None:
-    """Open stdin, stdout and stderr if the caller closed them (`>&-`, some daemons).
+    """Open stdin, stdout and stderr if the caller closed them, as `>&-` or some daemons do.
 
-    Without an open stdin, the next file that is opened, perhaps the drive, would get the number
-    of stdout and all messages. A closed stdout becomes a pipe without a reader, so the exit code
-    is 141.
+    If they stayed closed, the next file that is opened, perhaps the drive, would get the descriptor
+    number of stdout, and messages would be written to it. A closed stdout is replaced by a pipe
+    without a reader, so that the exit code is 141.
     """
     for descriptor in (0, 1, 2):
         try:
@@ -233,7 +234,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _require_utf8_places() -> None:
-    """Raise UsageError if a directory in the environment has a name that is not UTF-8."""
+    """Raise UsageError if an environment variable names a directory that is not valid UTF-8."""
     for name in ("TMPDIR", "SSDBENCH_SETTINGS"):
         try:
             os.environ.get(name, "").encode()
@@ -245,7 +246,10 @@ def _require_utf8_places() -> None:
 
 
 def _invoke(arguments: list[str], place: Place) -> object:
-    """Run the command; return its exit code or None. click's main() returns 1 on a closed pipe."""
+    """Run the command; return its exit code or None.
+
+    click's own main() is not used, because it returns 1 on a closed pipe.
+    """
     if "_SSDBENCH_COMPLETE" in os.environ:
         return ssdbench.main(arguments, prog_name="ssdbench", standalone_mode=False)
     try:
@@ -256,14 +260,14 @@ def _invoke(arguments: list[str], place: Place) -> object:
 
 
 def _reader_is_gone() -> bool:
-    """Return whether the reader of stdout has ended, as in `ssdbench … | head`."""
+    """Return whether the program that reads stdout has ended, as `head` in `ssdbench … | head`."""
     poll = select.poll()
     poll.register(1, 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 def _drop_unread(stream: TextIO | None) -> None:
-    """Discard unwritten output; otherwise Python writes it again at exit and returns 120."""
+    """Discard unwritten output; Python would write it again at exit and return 120."""
     if stream is None:  # closed by `>&-`
         return
     try:
@@ -273,9 +277,9 @@ def _drop_unread(stream: TextIO | None) -> None:
 
 
 def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, object]:
-    """Return the JSON document of an error, which is printed instead of the answer.
+    """Return the JSON document of an error, which a command prints in place of its answer.
 
-    `command` is a command line that would not be refused, if one is known.
+    `command` is a command line that ssdbench would not refuse, if one is known.
     """
     fields: dict[str, object] = {
         "kind": type(error).__name__,
@@ -295,7 +299,7 @@ def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, 
 
 
 def _as_document(fields: dict[str, object]) -> dict[str, object]:
-    """Return the same JSON as `documents.machine.Failed`, without its slow imports."""
+    """Return the JSON that `documents.machine.Failed` would give, without its slow imports."""
     return {"document": "error", "schema_version": 1, "error": fields}
 
 
@@ -358,7 +362,7 @@ def _bug(error: Exception, place: Place, *, as_json: bool) -> int:
 
 
 def _keep(text: str, place: Place) -> Path | None:
-    """Write a traceback to the run directory, else to the user's state directory."""
+    """Write a traceback to the run directory or, without one, to the user's state directory."""
     for directory in (place.run_directory, state_directory()):
         if directory is None:
             continue
@@ -373,7 +377,7 @@ def _keep(text: str, place: Place) -> Path | None:
 
 
 def state_directory() -> Path:
-    """Return the directory for state that belongs to no run."""
+    """Return the user's directory for state that does not belong to a run."""
     if os.geteuid() == 0:
         return Path("/var/lib/ssdbench")
     base = os.environ.get("XDG_STATE_HOME")
@@ -389,14 +393,14 @@ def _print_document(value: dict[str, object]) -> None:
 
 
 def with_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return the command line of the user with the missing options added."""
+    """Return the user's command line with missing options added to it."""
     words = list(arguments)
     at = words.index("--") if "--" in words else len(words)
     return [*program_words(), *words[:at], *options, *words[at:]]
 
 
 def program_words() -> list[str]:
-    """Return the words that call this ssdbench from a shell."""
+    """Return the words with which a shell starts this ssdbench."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py" and called.parent.name == "ssdbench":
         return [sys.executable, "-m", "ssdbench"]
@@ -408,7 +412,10 @@ def program_words() -> list[str]:
 
 
 def as_run(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return the `run` command line for a `plan`; `--output FILE` of the plan becomes `--plan`."""
+    """Return the `run` command line for a `plan` command line.
+
+    The option `--output FILE` of `plan` becomes `--plan FILE`.
+    """
     words, run = list(arguments), ["run"]
     for word in words[words.index("plan") + 1 :]:
         if word == "--json":

@@ -84,7 +84,7 @@ def command(
 
 
 def lot_name(lot: "Gathered") -> str:
-    """Return how many drives of which model a lot has, such as `3 drives of P4500`."""
+    """Return a name for a lot with the number and model of its drives: `3 drives of P4500`."""
     target = lot.results[0].target
     simulated = ", simulated" if target.simulated else ""
     return f"{counted(len(lot.runs), 'drive')} of {target.model or target.name}{simulated}"

@@ -1,4 +1,4 @@
-"""Options that several sub-commands share, and the types of their values."""
+"""Define options that several sub-commands share, and the types of their values."""
 
 import math
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ssdbench.model.target import Consent
 
     FloatParameter = click.ParamType[float]
-else:  # generic only since click 8.4
+else:  # click has the generic class only since 8.4
     FloatParameter = click.ParamType
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,12 +45,15 @@ class Quantity(FloatParameter, ABC):
 
     @abstractmethod
     def parsed(self, text: str) -> float:
-        """Return the value of a text. Raises ValueError with a sentence."""
+        """Return the value that a text stands for.
+
+        Raises ValueError with a sentence for the user.
+        """
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the typed value, or fail with a sentence."""
+        """Return the value as its Python type, or fail with a sentence."""
         try:
             return self.parsed(value) if isinstance(value, str) else value
         except ValueError as error:
@@ -99,7 +102,7 @@ class Number(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the typed number; reject NaN."""
+        """Return the value as a number; fail for NaN and numbers out of range."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number", param, ctx)
@@ -130,7 +133,7 @@ def _beginning(incomplete: str, names: Iterable[str]) -> "list[CompletionItem]":
     from click.shell_completion import CompletionItem
 
     known = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-    # The file type comes first: click's script for bash drops the items before it.
+    # The file type comes first, because click's bash script drops the items before it.
     return [CompletionItem(incomplete, type="file"), *known]
 
 
@@ -149,7 +152,7 @@ html_option = click.option("--html", type=PATH, help="Also write an HTML page to
 
 
 def csv_option(of: str) -> Callable[[F], F]:
-    """Return the option --csv of a table with a row for each of these."""
+    """Return the option --csv for a table; `of` names what each row is."""
     said = f"Also write a CSV file with a row for each {of}."
     return click.option("--csv", "csv_file", type=PATH, help=said)
 
@@ -173,11 +176,11 @@ targets_option = click.option(
 
 
 def _rated(ctx: click.Context, param: click.Parameter, value: str | None) -> "Rated":
-    """Return the data sheet's numbers of `--rated NAME=FIGURE,…`. Raises click.BadParameter."""
+    """Return the numbers of a data sheet in `--rated NAME=FIGURE,…`. Raises click.BadParameter."""
     from pydantic import ValidationError
 
     from ssdbench.model.loading import mistake_in_words
-    from ssdbench.model.profile import Rated  # with pydantic, which --help can do without
+    from ssdbench.model.profile import Rated  # imports pydantic, which --help does not need
 
     figures: dict[str, str] = {}
     for word in (value or "").split(",") if value is not None else ():
@@ -199,7 +202,7 @@ def _rated(ctx: click.Context, param: click.Parameter, value: str | None) -> "Ra
 
 
 def planning_options(function: F) -> F:
-    """Add --rated and --max-wear."""
+    """Add the options --rated and --max-wear to a command."""
     for option in (
         click.option(
             "--max-wear",
@@ -237,15 +240,18 @@ profile_argument = click.argument("profile", metavar="PROFILE", shell_complete=_
 
 
 def consent_options(function: Callable[..., R]) -> Callable[..., R]:
-    """Add --destroy and the options that override a refusal; `function` gets them as `consent`.
+    """Add --destroy and the options that override a refusal; the command gets them as `consent`.
 
-    `consent` also has --accept-wear, which `wear_options` adds.
+    `consent` also contains --accept-wear; `wear_options` adds this option to the command.
     """
     return _consented(function, several=False)
 
 
 def consent_options_of_several(function: Callable[..., R]) -> Callable[..., R]:
-    """Add the same options for several drives; `function` also gets all --destroy `identities`."""
+    """Add the options of `consent_options` for several drives.
+
+    The command also gets the values of all --destroy options as `identities`.
+    """
     return _consented(function, several=True)
 
 
@@ -341,16 +347,16 @@ _time_option = click.option(
 
 
 def wear_options(function: F) -> F:
-    """Add --accept-wear and --endurance."""
+    """Add the options --accept-wear and --endurance to a command."""
     return _wear_option(_endurance_option(function))
 
 
 def limits(function: Callable[..., R]) -> Callable[..., R]:
-    """Add --seed, --max-time and --max-writes; `function` gets the last two as `limits`."""
+    """Add --seed, --max-time and --max-writes; the command gets the last two as `limits`."""
 
     @wraps(function)
     def limited(*args: Any, max_time: float | None, max_writes: int | None, **others: Any) -> R:
-        from ssdbench.engine.stage import Limits  # as above
+        from ssdbench.engine.stage import Limits  # imports pydantic, too
 
         return function(*args, limits=Limits(max_time, max_writes), **others)
 

@@ -1,4 +1,4 @@
-"""Writes answers to stdout and messages to stderr."""
+"""Write answers to stdout and messages to stderr."""
 
 import json
 import math
@@ -15,20 +15,20 @@ import click
 
 from ssdbench.foreign import lines, plain
 
-if TYPE_CHECKING:  # pydantic costs 100 ms
+if TYPE_CHECKING:  # importing pydantic takes 100 ms
     from ssdbench.cli.documents import Document
 
 _NUMBER = re.compile(r"[0-9][0-9.,e+]*( [A-Za-zµ/%]+)?")
 
 
 def answer(text: str, *, bad: bool = False) -> None:
-    """Print a line of the answer; red on a terminal if `bad`."""
+    """Print a line of the answer to stdout; with `bad`, a terminal shows it in red."""
     shown = lines(text)
     click.echo(click.style(shown, fg="red") if bad else shown)
 
 
 def tell(text: str) -> None:
-    """Print a message to stderr; a closed terminal does not end a run."""
+    """Print a message to stderr; if the terminal is closed, the command continues."""
     try:
         click.echo(lines(text), err=True)
     except OSError:
@@ -42,7 +42,7 @@ def document(value: "Document | Mapping[str, object]") -> None:
 
 
 def write_file(path: Path | None, what: str, made: Callable[[], bytes]) -> None:
-    """Write the file that an option asks for, if one does, and print its place as `what`."""
+    """Write `made` to the file that an option names, if any, and say where `what` was written."""
     if path is not None:
         from ssdbench.host.files import write_atomic
 
@@ -50,11 +50,11 @@ def write_file(path: Path | None, what: str, made: Callable[[], bytes]) -> None:
         tell(f"{what}: {path}")
 
 
-LEAST_WIDTH = 8  # of a column of text that is made narrower
+LEAST_WIDTH = 8  # narrowest width of a text column
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return aligned columns, numbers to the right; on a narrow terminal long cells are wrapped."""
+    """Return lines of aligned columns, numbers to the right; wrap cells on a narrow terminal."""
     rows = [[plain(cell) for cell in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
@@ -67,14 +67,17 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _narrow(widths: list[int], words: Sequence[int], room: int) -> None:
-    """Make columns narrower, the widest first, until all fit; break words only if they must."""
+    """Make columns narrower, the widest first, until all fit into `room`.
+
+    Words are broken only if columns would not fit otherwise.
+    """
     for least in (words, [LEAST_WIDTH] * len(widths)):
         while sum(widths) > room and (wide := [n for n, w in enumerate(widths) if w > least[n]]):
             widths[max(wide, key=widths.__getitem__)] -= 1
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    """Return the lines of a row: one, or more if a cell is wider than its column."""
+    """Return the lines of one table row; more than one line if a cell is wider than its column."""
     wrapped = [
         [cell] if len(cell) <= width else wrap(cell, width, break_on_hyphens=False)
         for cell, width in zip(cells, widths, strict=True)
@@ -93,7 +96,7 @@ def _numeric(cell: str) -> bool:
 
 
 def _finite(value: object) -> object:
-    if isinstance(value, str):  # checked first: most values are strings, and Mapping is slow
+    if isinstance(value, str):  # first: most values are strings, and checking for Mapping is slow
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None

@@ -60,7 +60,7 @@ def command(
     **given: Unpack[RunOptions],
 ) -> None:
     """Show what `run` would do: stages, hours, bytes, drive fills. Changes nothing."""
-    from ssdbench.cli.conduct import asked  # everything heavy comes with it
+    from ssdbench.cli.conduct import asked  # imports everything that is slow
     from ssdbench.suite.plan import plan as planned_run
 
     wishes = asked(profile, target=target, **given)
@@ -113,7 +113,7 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
 
 
 def _question(asked: "Question | None") -> list[str]:
-    """Return the question of the plan, and whether this profile can answer it."""
+    """Return the question that the profile's plan asks, and whether this profile can answer it."""
     if asked is None:
         return []
     carried = f"  the drives must carry {format_count(asked.load_iops)} IOPS"
@@ -182,7 +182,7 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
 
 
 def _time(plan: "RunPlan") -> str:
-    """Return the likely time, where its rates come from, and how to narrow it."""
+    """Return the likely time, the source of its rates, and how to get a closer estimate."""
     from ssdbench.engine.estimates import ANY_DRIVE
 
     said = f"{_range(format_duration, plan.seconds)} by rates {plan.hint.source}"
@@ -216,14 +216,14 @@ def _fills(fills: tuple[float, float]) -> str:
 
 
 def _objections(wishes: "RunRequest", plan: "RunPlan") -> "list[Objection]":
-    """Return why `run` would refuse the target now, with the consent on this command line."""
+    """Return why `run` would refuse the target now, given the consent on this command line."""
     from ssdbench.target.consent import lacking
 
     return lacking(plan.target, wishes.consent, wear=plan.wear, destroys=plan.destroys)
 
 
 def _command(found: "Sequence[Objection]", arguments: Sequence[str]) -> list[str]:
-    """Return the command that runs the plan; empty if no command would be accepted."""
+    """Return the `run` command line for this plan; empty if ssdbench would refuse every command."""
     from ssdbench.cli.main import as_run
     from ssdbench.target.objection import options_of
 

@@ -19,7 +19,7 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.units import format_count, format_duration, format_figure, format_rate
 
 LINE_EVERY_S = 30.0
-ROOMY = 72  # columns of a terminal with enough room for a bar
+ROOMY = 72  # least columns of a terminal for a bar
 SHARE = 11  # width of `[2/4]  50 %`
 
 _WORDS = {
@@ -30,12 +30,12 @@ _WORDS = {
 
 
 def event_display(*, moving: bool) -> "ProgressLines":
-    """Return a display with a progress bar if `moving`, otherwise one with lines only."""
+    """Return a display of events: with a progress bar if `moving`, else only lines."""
     return ProgressBar() if moving else ProgressLines()
 
 
 class ProgressLines:
-    """Prints one line per event, and the progress every 30 s."""
+    """Print one line per event, and the progress every 30 s."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -60,7 +60,7 @@ class ProgressLines:
         tell(text)
 
     def text(self, event: Event) -> str:
-        """Return the line for an event; empty if nothing should be printed now."""
+        """Return the line for an event; empty if the event needs no line, or not yet."""
         match event:
             case Progress():
                 return "" if self._clock() - self._told < LINE_EVERY_S else f"  {said(event)}"
@@ -74,10 +74,13 @@ class ProgressLines:
 
 
 class ProgressBar(ProgressLines):
-    """Shows a progress bar with lines above it; only this class imports `rich`."""
+    """Show a progress bar with lines above it.
+
+    Only this class imports `rich`, which is slow to import.
+    """
 
     def __init__(self) -> None:
-        from rich.console import Console, RenderableType  # 120 ms of CPU, for a terminal only
+        from rich.console import Console, RenderableType  # takes 120 ms; only for a terminal
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as OneLine
         from rich.table import Column
@@ -96,7 +99,7 @@ class ProgressBar(ProgressLines):
         super().__init__()
         self._stage = ""
         console = Console(stderr=True, highlight=False)
-        share = Column(no_wrap=True, min_width=SHARE)  # the text after it is cut first
+        share = Column(no_wrap=True, min_width=SHARE)  # the text after it is shortened first
         text = Column(no_wrap=True, overflow="ellipsis")
         self._bar = Bar(
             TextColumn("{task.fields[share]}", markup=False, table_column=share),
@@ -131,7 +134,7 @@ class ProgressBar(ProgressLines):
             self._bar.update(
                 self._task,
                 completed=event.fraction or 0.0,
-                total=None if event.fraction is None else 1.0,  # None: a bar without a length
+                total=None if event.fraction is None else 1.0,  # None: a bar of unknown length
                 description=plain(_rest(event)),
                 share=f"{self._stage}{share}",
                 visible=True,
@@ -156,7 +159,8 @@ class ProgressBar(ProgressLines):
 def said(event: Progress) -> str:
     """Return the progress as a line: `43 %, 5 min 20 s left: warm-up, 51,758 IOPS, 212 MB/s`.
 
-    A simulated drive has its own clock, so the time on the host's clock is in a line of its own.
+    A simulated drive has its own clock, so the waiting time on the host's clock is on a second
+    line.
     """
     share = [] if event.fraction is None else [f"{100 * event.fraction:.0f} %"]
     return "\n  ".join(filter(None, (", ".join([*share, _rest(event)]), _waiting(event))))
@@ -176,7 +180,7 @@ def _rest(event: Progress) -> str:
 
 
 def _waiting(event: Progress) -> str:
-    """Return the time left on the host's clock; empty for a real drive, which has no own clock."""
+    """Return the waiting time on the host's clock; empty for a real drive, whose clock it is."""
     if not event.simulated:
         return ""
     stage = [] if event.left_s is None else [f"{format_duration(event.left_s)} left of this stage"]
@@ -218,7 +222,7 @@ def headline(event: Event) -> str:
 
 
 def finding_line(finding: Finding) -> str:
-    """Return a finding in one line, with the advice that belongs to it."""
+    """Return a finding in one line, followed by its advice."""
     where = f"{finding.point}: " if finding.point else ""
     advice = f" ({finding.advice})" if finding.advice else ""
     return f"{_WORDS[finding.severity]}: {where}{finding.message}{advice}"

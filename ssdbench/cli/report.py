@@ -47,7 +47,7 @@ def report(
     """
     from ssdbench.cli.background import unended_result
     from ssdbench.model.rundirectory import RESULTS_PARQUET
-    from ssdbench.report import database, render  # matplotlib costs half a second
+    from ssdbench.report import database, render  # takes half a second: matplotlib
 
     if form is not None and (output is not None or not as_json):
         files = _written(directory, form, output)
@@ -69,7 +69,7 @@ def report(
 
 
 def _written(directory: Path, form: str, output: Path | None) -> list[Path]:
-    """Print the numbers of a run, or write them to a file."""
+    """Print the numbers of a run in the format `form`, or write them to the file `output`."""
     from ssdbench.cli.background import is_live, unended_result
     from ssdbench.cli.eventlog import Reader
     from ssdbench.engine.events import Progress

@@ -136,7 +136,7 @@ def run(
             tell_parent = partial(_tell_detached, page=page) if detach else tell_followed
             return tell_parent(side.directory, side.exit_code, as_json=as_json)
         child = side
-    from ssdbench.cli import conduct  # imports numpy and pydantic, so only from here on
+    from ssdbench.cli import conduct  # imports numpy and pydantic, so not earlier
 
     target = named[0] if named else None
     wishes = conduct.asked(profile, target=target, plan_file=plan_file, **given)
@@ -168,10 +168,10 @@ def run(
 
 
 def _beside(profile: str, target: str, output: Path, order: Path, place: Place) -> int:
-    """Carry out the run on one of several targets; return its exit code.
+    """Carry out the run of one of several targets that are measured at once; return its exit code.
 
-    The runs on the other targets go on at the same time. The process that started the runs on all
-    targets reads the answer, in JSON.
+    Other processes carry out the runs on the other targets. The process that started them all reads
+    the answer of each, which is JSON.
     """
     from ssdbench.cli import conduct
     from ssdbench.cli.several import ordered
@@ -201,7 +201,7 @@ def _require_one(
 def _other_side(
     output: Path | None, *, attach_or_start: bool, as_worker: bool, detach: bool
 ) -> "Parent | Child":
-    """Fork for --detach, or attach to the run in `output` or start it."""
+    """Fork for --detach, or attach to the run in `output` or start it; return parent or child."""
     from ssdbench.cli import background
     from ssdbench.cli.attachorstart import call
 
@@ -213,7 +213,7 @@ def _other_side(
 
 
 def _work(wishes: "RunRequest", directory: Path, place: Place, child: "Child") -> int:
-    """Do the work that the run in a directory still needs, unless another process does it."""
+    """Do the work that a run still needs; if another process does the run, end with EXIT_LOST."""
     from ssdbench.cli import attachorstart, conduct
     from ssdbench.engine.stage import Limits
     from ssdbench.suite.run import is_target
@@ -259,7 +259,7 @@ def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
     from ssdbench.host.files import require_utf8
     from ssdbench.suite.export import exported
 
-    require_utf8(Path(wishes.profile_name), "the profile's name")  # the README contains it
+    require_utf8(Path(wishes.profile_name), "the profile's name")  # the README names it
     files = exported(wishes)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -277,9 +277,9 @@ def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
 
 
 def _typed_consent(wishes: "RunRequest") -> "RunRequest":
-    """Show what would be destroyed, and ask on the terminal for the identity of the drive.
+    """Show what would be destroyed, and ask the user to type the identity of the drive.
 
-    Raises TargetRefused first if the drive also needs another option.
+    If the drive also needs another option, raise TargetRefused without asking.
     """
     from dataclasses import replace
 
@@ -313,7 +313,7 @@ def carry_out(
     child: "Child | None" = None,
     as_json: bool,
 ) -> int:
-    """Do the work of a run, show its events, print the answer; return the exit code."""
+    """Do a run by calling `work`, show its events, print the answer; return the exit code."""
     moving = child is None and not as_json and sys.stderr.isatty()
     return tell_end(show_work(work, place, child=child, moving=moving), as_json=as_json)
 
@@ -325,7 +325,7 @@ def show_work(
     child: "Child | None" = None,
     moving: bool,
 ) -> "Ended":
-    """Do the work of a run and show its events, with a progress bar if `moving`."""
+    """Carry out a run by calling `work`, and show its events; with a progress bar if `moving`."""
     from ssdbench.cli.conduct import Audience
     from ssdbench.cli.progress import event_display
 
@@ -351,7 +351,7 @@ def tell_end(ended: "Ended", *, as_json: bool) -> int:
 
 
 def _tell_detached(directory: Path, exit_code: int, *, page: bool, as_json: bool) -> int:
-    """Print the directory of a run in the background, and the commands that follow and stop it."""
+    """Print the directory of a run in the background, and the commands to follow and to stop it."""
     attach, stop = (["ssdbench", word, str(directory)] for word in ("attach", "stop"))
     if as_json:
         from ssdbench.cli.documents.runs import Detached

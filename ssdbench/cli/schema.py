@@ -21,7 +21,7 @@ def schema(name: str, as_json: bool) -> None:
 
     NAME is the name of a command, such as `capacity` or `sim-models`; `list` prints all names.
     """
-    from ssdbench.cli.documents import document_schema, documents  # pydantic costs 100 ms
+    from ssdbench.cli.documents import document_schema, documents  # importing pydantic takes 100 ms
     from ssdbench.model.loading import profile_schema
 
     names = [PROFILE, *documents()]
@@ -52,14 +52,15 @@ def completion(shell: str, as_json: bool) -> None:
         raise UsageError(f"no completion script exists for the shell {shell}")
     root = click.get_current_context().find_root().command
     if shell == "bash":
-        # Skip click's check of the bash version, which starts a program; bash 4.4 is from 2016.
+        # Skip click's check of the bash version, which would start a program; bash 4.4 is from
+        # 2016.
         kind = type("Bash", (kind,), {"_check_version": staticmethod(lambda: None)})
     script = kind(root, {}, "ssdbench", "_SSDBENCH_COMPLETE").source()
     if shell == "bash":
-        # Without this, bash splits `sim:x25m` into three words.
+        # Without this line, bash splits `sim:x25m` into three words.
         script = f"COMP_WORDBREAKS=${{COMP_WORDBREAKS//:}}\n{script}"
     if as_json:
-        from ssdbench.cli.documents.machine import Completion  # pydantic costs 100 ms
+        from ssdbench.cli.documents.machine import Completion  # importing pydantic takes 100 ms
 
         document(Completion(shell=shell, script=script))
     else:

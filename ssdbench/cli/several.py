@@ -2,8 +2,8 @@
 
 All targets are checked before the first one is touched. The targets are then measured one after
 another, because drives that are measured at the same time share CPU, bus and heat. With
---side-by-side, a trial decides first whether they disturb each other; if not, each target gets its
-own process.
+--side-by-side, a trial first measures whether the drives disturb each other. If they do not, they
+are measured at the same time, each in a process of its own.
 """
 
 import sys
@@ -38,15 +38,15 @@ from ssdbench.target.consent import lacking
 from ssdbench.target.objection import Objection, options_of, way_out
 from ssdbench.units import counted, format_duration
 
-INTERRUPTED = 128  # larger exit codes mean a signal
-TRIAL = "side-by-side"  # directory in --output, for the rates of the trial and the logs of runs
+INTERRUPTED = 128  # an exit code above this is 128 + a signal
+TRIAL = "side-by-side"  # directory in --output with the trial's rates and the logs of runs
 LOOK_EVERY_S = 0.5
-PUTTING_BACK_S = 60.0  # time for runs to restore the settings after a second signal
+PUTTING_BACK_S = 60.0  # time that runs get to restore settings after a second signal
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """The outcome of one target."""
+    """The outcome of the run on one target."""
 
     target: str
     directory: Path
@@ -92,7 +92,7 @@ def run_each(
 
 
 def _tried(each: Sequence[RunRequest], planned: Sequence[RunPlan], output: Path) -> Tried:
-    """Decide, by a trial if needed, whether to measure the drives together; store its rates."""
+    """Decide, with a trial if needed, whether to measure the drives together; store its rates."""
     if why := interference.objection(planned):
         return Tried(side_by_side=False, says=f"one after another: {why}")
     if planned[0].target.simulated:
@@ -128,7 +128,7 @@ def _directory(output: Path, number: int, one: RunRequest) -> Path:
 
 
 def _at_once(each: Sequence[RunRequest], output: Path, *, page: bool) -> list[OneOf]:
-    """Start a process for each target and wait for all; a signal ends all of them cleanly."""
+    """Start a process for each target and wait for all; a signal ends all runs cleanly."""
     make_directory(output / TRIAL)
     begun: list[tuple[RunRequest, Path, Path, command.Process]] = []
     with Signals() as signals:
@@ -153,10 +153,10 @@ def _at_once(each: Sequence[RunRequest], output: Path, *, page: bool) -> list[On
 
 
 def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
-    """Wait until all processes have ended, and forward signals to them. Raises Interrupted.
+    """Wait until the processes of all runs have ended; forward signals. Raises Interrupted.
 
-    After a second signal the runs stop at once, but they still restore host settings. This process
-    must wait for the end of the runs, because the kernel kills them when this process ends.
+    After a second signal the runs stop at once, but still restore host settings. This process must
+    wait until the runs have ended, because the kernel kills their processes when this process ends.
     """
     told = 0
     try:
@@ -177,7 +177,7 @@ def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
 
 
 def _one_of(one: RunRequest, directory: Path, said: Path, status: int) -> OneOf:
-    """Return the outcome of a drive, from the output of its process."""
+    """Return the outcome of one drive, read from the output of its process."""
     code = status if status >= 0 else INTERRUPTED - status
     text = read_regular(said)
     try:
@@ -192,12 +192,15 @@ def _one_of(one: RunRequest, directory: Path, said: Path, status: int) -> OneOf:
     return OneOf(one.target, directory, code, error=error)
 
 
-# The parts of a request that a process gets in a file instead of options.
+# The parts of a request that the process of one target reads from a file, not from options.
 ORDERED = {*RunOptions.__annotations__, "argv", "beside"}
 
 
 def ordered(profile: str, target: str, order: Path) -> RunRequest:
-    """Return the request that `run --side-by-side` stored in `order`. Raises UsageError."""
+    """Return the request that `run --side-by-side` stored in the file `order`.
+
+    Raises UsageError.
+    """
     if processes.side_by_side_leader() is None:
         raise UsageError("--beside is for the processes of `run --side-by-side` only")
     wishes = conduct.asked(profile, target=target)
@@ -208,7 +211,10 @@ def ordered(profile: str, target: str, order: Path) -> RunRequest:
 def _allowed(
     each: Sequence[RunRequest], identities: Sequence[str]
 ) -> tuple[list[RunRequest], list[RunPlan]]:
-    """Return each request with the consent for its drive. Raises TargetRefused, UsageError."""
+    """Return each request, with the user's consent for its drive.
+
+    Raises TargetRefused, UsageError.
+    """
     allowed: list[RunRequest] = []
     every: list[RunPlan] = []
     seen: dict[str, str] = {}

@@ -17,9 +17,10 @@ _THREE = (*_ENDING, signal.SIGHUP)
 
 
 class SignalReceived(KeyboardInterrupt):
-    """A signal asks a command to end.
+    """A signal asks the command to end.
 
-    SignalReceived is not an SsdbenchError, so code that catches SsdbenchError lets it pass.
+    It is not a subclass of SsdbenchError, so that code which catches SsdbenchError does not catch
+    it.
     """
 
     def __init__(self, signal_number: int) -> None:
@@ -28,7 +29,7 @@ class SignalReceived(KeyboardInterrupt):
 
 
 def interrupted_code(end: BaseException) -> int:
-    """Return the exit code of a command that a signal ended; click may have wrapped the error."""
+    """Return the exit code of a command that a signal ended; `end` may be an error of click."""
     return int(getattr(end, "exit_code", getattr(end.__context__, "exit_code", 130)))
 
 
@@ -36,8 +37,8 @@ def interrupted_code(end: BaseException) -> int:
 def signals_end_command() -> Iterator[None]:
     """Raise SignalReceived on a signal, so that a command ends its programs and cleans up.
 
-    Further signals within TIDYING_S are ignored, and so are signals while Python exits. A signal
-    that was ignored before, as with nohup, stays ignored.
+    Further signals within TIDYING_S are ignored. Signals are also ignored while Python exits. A
+    signal that was ignored before, as with nohup, stays ignored.
     """
     asked_s = -TIDYING_S
 
@@ -56,16 +57,16 @@ def signals_end_command() -> Iterator[None]:
         finally:
             for number in _THREE:
                 signal.signal(number, signal.SIG_IGN)
-    except SignalReceived as signalled:  # a second one, while messages were printed
+    except SignalReceived as signalled:  # a second signal, while messages were printed
         raise SystemExit(signalled.exit_code) from None
 
 
 class Signals:
     """Inside the `with` block, the first signal ends a run cleanly, the second one at once.
 
-    The first signal is only stored, and the engine calls `pending` between two samples to see it.
-    Further signals do nothing, because the run is then restoring settings. SIGHUP is ignored, so a
-    run continues when its terminal is closed.
+    The first signal is only stored, and the engine calls `pending` between two samples to see it. A
+    third or later signal does nothing, because the run is then restoring settings. SIGHUP is
+    ignored, so that a run continues when its terminal is closed.
     """
 
     def __init__(self) -> None:

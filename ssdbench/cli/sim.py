@@ -21,7 +21,7 @@ from ssdbench.units import (
     parse_size,
 )
 
-if TYPE_CHECKING:  # these import numpy and pydantic, which --help and the manual do not need
+if TYPE_CHECKING:  # they import numpy and pydantic, which --help does not need
     from ssdbench.cli.documents import Document
     from ssdbench.sim.spec import SimSpec
     from ssdbench.sim.truth import Truth

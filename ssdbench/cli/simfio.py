@@ -21,7 +21,7 @@ from ssdbench.host import command
 from ssdbench.host.names import behind_env
 from ssdbench.sim.library import preloadable
 
-if TYPE_CHECKING:  # imports numpy and pydantic, which --help and the manual do not need
+if TYPE_CHECKING:  # it imports numpy and pydantic, which --help does not need
     from ssdbench.sim.drive import SimDrive
 
 DEVICE = "SSDBENCH_SIM_DEVICE"
@@ -74,7 +74,7 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
             "SSDB_VT_STATE": str(path),
             **({"SSDB_VT_DATA": str(data_path(path))} if keeps else {}),
         }
-        # env(1) sets the variables, so that LD_PRELOAD applies to fio only.
+        # env(1) sets the variables, so that LD_PRELOAD affects only fio.
         words = [f"{name}={value}" for name, value in environment.items()]
         program_line = behind_env([found, *asked.general, *map(str, files)])
         status = command.foreground(["env", *words, *program_line])
@@ -120,20 +120,20 @@ def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
 
 
 def _require_fio(program: str) -> str:
-    """Return the path of the fio program of the user. Raises HostLacks."""
+    """Return the path of the user's fio program. Raises HostLacks if it is not found."""
     if (found := command.which(program)) is None:
         raise HostLacks(f"{program} is not installed", hint="install fio")
     return found
 
 
 def _code(status: int) -> int:
-    """Return an exit status as a shell gives it: 128 + the signal number for a killed program."""
+    """Return an exit status as a shell reports it: a killed program has 128 + the signal number."""
     return status if status >= 0 else 128 - status
 
 
 @contextmanager
 def _drive(target: str, state: Path | None) -> Iterator[Path]:
-    """Yield the state file of the drive, without a lock on it."""
+    """Yield the state file of the drive; fio needs the file without a lock."""
     from ssdbench.sim.drive import SimDrive
 
     with tempfile.TemporaryDirectory(prefix="ssdbench-") as directory:
@@ -145,7 +145,7 @@ def _drive(target: str, state: Path | None) -> Iterator[Path]:
 
 
 def state_file(target: str, state: Path | None, default: Path) -> Path:
-    """Return the state file of a drive; make the drive if `target` is a model and it is missing.
+    """Return the state file of a drive; if `target` is a model without a file, make the drive.
 
     `state` is the value of --state. Raises UsageError.
     """
@@ -174,7 +174,7 @@ def _require_same(drive: "SimDrive", target: str) -> None:
 
 
 def _rewritten(asked: userjobs.CommandLine, program: str) -> list[userjobs.Rewritten]:
-    """Return the user's jobs, changed so that they run on the simulated drive."""
+    """Return the user's jobs, changed so that they use the simulated drive."""
 
     @cache
     def engine_options(engine: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Make the answer of a run, for the terminal and as JSON."""
+"""Make the answer that a run prints at its end, for the terminal and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from ssdbench.units import counted, format_bound, format_count, format_ns, liste
 
 
 def run_lines(ended: Ended) -> Iterator[str]:
-    """Yield the lines of the answer: tables of results, the verdict, the path of the report."""
+    """Yield the lines of a run's answer: tables of results, the verdict, the path of the report."""
     result = ended.result
     points = [point for stage in result.stages for point in stage.points]
     if points:
@@ -70,7 +70,7 @@ def run_lines(ended: Ended) -> Iterator[str]:
 
 
 def run_document(ended: Ended) -> Ran:
-    """Return the answer as a JSON document."""
+    """Return the answer of a run as a JSON document."""
     return Ran(
         directory=str(ended.directory),
         report=str(ended.files[0]),
@@ -88,14 +88,14 @@ _INSIDE = ("inside the drive", "answer")
 
 
 def target_row(row: Accepted) -> tuple[str, ...]:
-    """Return the row of one number of a target."""
+    """Return the table row of one target of the profile: the wanted and the measured number."""
     unbound = row.seen is None and row.middle is not None
     ours = f"{middle(row)}, no bound" if unbound else seen(row)
     return row.target, wanted(row), ours, row.outcome, row.why
 
 
 def compared_rows(result: RunResult) -> list[tuple[str, ...]]:
-    """Return a row per comparison and workload: the settings with the best and worst median."""
+    """Return a row per comparison and workload: the settings with the best and the worst median."""
     rows: list[tuple[str, ...]] = []
     for stage in result.stages:
         found = stage.found
@@ -111,7 +111,7 @@ def compared_rows(result: RunResult) -> list[tuple[str, ...]]:
 
 
 def inside_rows(result: RunResult) -> list[tuple[str, str]]:
-    """Return a row for each question about the inside of the drive, with its answer."""
+    """Return a row for each question about the inner structure of the drive, with its answer."""
     return [
         (found.probe if isinstance(found, ProbeFound) else "block size", found.answer)
         for found in (stage.found for stage in result.stages)

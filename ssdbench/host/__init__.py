@@ -1,1 +1,1 @@
-"""Access the operating system; only this package does."""
+"""Access the operating system; no other package of ssdbench does so."""

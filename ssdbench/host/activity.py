@@ -1,4 +1,4 @@
-"""Count the other work of the host, cheaply enough to read before and after every repeat."""
+"""Read counters of the host's other work; this is fast enough before and after every repeat."""
 
 import os
 import re
@@ -17,15 +17,15 @@ TICKS_PER_S = 100  # USER_HZ, which Linux reports as 100 on every architecture
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Counters since boot, and present states; None if the host does not report a value."""
+    """Counters since boot, and present states; a value that the host does not report is None."""
 
-    at_s: float  # monotonic
+    at_s: float  # time of reading, monotonic clock
     cpus: int
     stolen_s: float  # CPU time that the hypervisor gave to other guests
     others_s: Mapping[str, float]  # CPU seconds of other programs, by name
     context_switches: int
     interrupts: int
-    running: int  # tasks that run or wait for a CPU, ours included
+    running: int  # tasks that run or wait for a CPU, including ours
     frequency_khz: int | None = None  # mean over the CPUs
     temperature_c: float | None = None  # of the hottest zone
     throttle_events: int | None = None
@@ -35,7 +35,10 @@ class Activity:
 
 
 def suspended_s() -> float:
-    """Return seconds suspended since boot: only CLOCK_BOOTTIME counts them (clock_gettime(2))."""
+    """Return for how many seconds the host was suspended since boot.
+
+    Of the two clocks, only CLOCK_BOOTTIME counts this time (clock_gettime(2)).
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
@@ -69,7 +72,7 @@ def activity(sysfs: Sysfs | None = None) -> Activity:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTime:
-    """Hold the CPU time of one process and of its children that have ended."""
+    """The CPU time of one process and of its children that have ended."""
 
     pid: int
     parent: int
@@ -77,13 +80,14 @@ class ProcessTime:
     cpu_s: float
 
 
-KERNEL_THREADS = 2  # the parent of all kernel threads, which also work for our I/O
+KERNEL_THREADS = 2  # process id of kthreadd, the parent of all kernel threads
 
 
 def others(processes: Iterable[ProcessTime], own: int) -> dict[str, float]:
-    """Return CPU seconds by program name, without `own`, its descendants and kernel threads.
+    """Return CPU seconds by program name; leave out `own`, its descendants and kernel threads.
 
-    The time of ended children counts for their parents, so the sum never falls.
+    The time of children that have ended is added to their parents, so that the sum never becomes
+    smaller.
     """
     known = {process.pid: process for process in processes}
     found: dict[str, float] = {}
@@ -111,7 +115,7 @@ def _processes(sysfs: Sysfs) -> Iterator[ProcessTime]:
         match = re.fullmatch(r"(\d+) \((.*)\) (.*)", text or "", re.DOTALL)
         if match is None:
             continue
-        fields = match[3].split()  # from field 3 of proc_pid_stat(5) on
+        fields = match[3].split()  # proc_pid_stat(5), from field 3
         spent = sum(int(ticks) for ticks in fields[11:15])
         yield ProcessTime(int(match[1]), int(fields[1]), match[2], spent / TICKS_PER_S)
 
@@ -126,7 +130,7 @@ def _numbers(sysfs: Sysfs, names: str, attribute: str) -> list[int]:
 
 
 def _energy(sysfs: Sysfs) -> float | None:
-    """Return the joules that all CPU packages used, from meters (RAPL) that wrap around.
+    """Return the joules that all CPU packages used, from meters (RAPL) that restart at zero.
 
     The source is Documentation/power/powercap/powercap.rst; only root can read the meters since
     Linux 5.10.
@@ -141,7 +145,7 @@ def _energy(sysfs: Sysfs) -> float | None:
 def package_watts(readings: Sequence[Activity]) -> float | None:
     """Return the mean power of the CPU packages over readings in order; None without meters.
 
-    The time between two readings does not count if a meter wrapped around in it.
+    If a meter wrapped around between two readings, the time between these readings is ignored.
     """
     energy_j = seconds = 0.0
     for before, after in pairwise(readings):
@@ -152,7 +156,7 @@ def package_watts(readings: Sequence[Activity]) -> float | None:
 
 
 def _per_cpu(text: str) -> tuple[int, ...]:
-    """Return the sums of the columns of /proc/interrupts."""
+    """Return for each CPU the sum of its column in /proc/interrupts."""
     lines = text.splitlines()
     if not lines:
         return ()

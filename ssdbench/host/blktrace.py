@@ -1,7 +1,7 @@
-"""Run blktrace and btt beside our own tracepoints, as a second, independent measurement.
+"""Run blktrace and btt at the same time as our own tracepoints, as an independent check.
 
-blktrace reads debugfs, which a locked-down kernel closes even to root (Linux 5.4,
-`LOCKDOWN_DEBUGFS`); tracefs stays open.
+blktrace reads debugfs. A locked-down kernel refuses debugfs even to root (since Linux 5.4,
+`LOCKDOWN_DEBUGFS`), but allows tracefs.
 """
 
 import re
@@ -39,7 +39,7 @@ def mounted(sysfs: Sysfs) -> bool:
 
 
 def closed(kernel_name: str, sysfs: Sysfs) -> str:
-    """Return a sentence on why mounted debugfs cannot be opened; empty if it can be opened."""
+    """Return why the mounted debugfs cannot be opened; an empty text if it can be opened."""
     try:
         sysfs.known(f"{DEBUGFS}/block/{kernel_name}/state")
     except PermissionError:
@@ -50,7 +50,10 @@ def closed(kernel_name: str, sysfs: Sysfs) -> str:
 
 
 def means_ns(said: str) -> dict[str, float]:
-    """Return btt's mean time of each part of a request over all devices, in ns, by btt's names."""
+    """Return btt's mean time of each part of a request over all devices, in ns.
+
+    The keys are btt's names of the parts; `said` is the output of btt.
+    """
     by_step: dict[str, float] = {}
     for name, mean_s in _ROW.findall(said.partition("All Devices")[2]):
         if name in _PARTS:
@@ -59,7 +62,7 @@ def means_ns(said: str) -> dict[str, float]:
 
 
 class BlkTrace:
-    """Trace a device's node from the creation of this object until `means` is called."""
+    """Trace a device's node from when this object is created until `means` is called."""
 
     def __init__(self, node: str) -> None:
         self._place = Path(tempfile.mkdtemp(prefix="ssdbench-blktrace-"))
@@ -69,14 +72,14 @@ class BlkTrace:
             stderr=self._place / "stderr",
             cwd=self._place,
         )
-        # If blktrace ends before it makes its files, it has traced nothing.
+        # If blktrace ends before it has created its files, it has traced nothing.
         deadline = time.monotonic() + _BEGINS_S
         while not any(self._place.glob("trace.blktrace.*")) and time.monotonic() < deadline:
             if self._process.wait(0.02) is not None:
                 break
 
     def means(self) -> dict[str, float]:
-        """Stop tracing and return the means. Raises CommandFailed when no request was seen."""
+        """Stop the trace and return the means. Raises CommandFailed if no request was traced."""
         try:
             self._process.send(signal.SIGINT)
             status = self._process.wait(_ENDS_S)

@@ -17,7 +17,7 @@ from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.model.target import USED_UP
 from ssdbench.units import format_size
 
-# <linux/fs.h>; these numbers are the same on every architecture that Debian builds fio for.
+# From <linux/fs.h>; the numbers are the same on every architecture on which Debian has fio.
 BLKROGET = 0x125E
 BLKDISCARD = 0x1277
 BLKSSZGET = 0x1268
@@ -26,13 +26,13 @@ BLKBSZSET = 0x40081271
 BLKGETSIZE64 = 0x80081272
 BLKGETNRZONES = 0x80041285
 SAMPLE_BYTES = 4096
-UDEV_PATIENCE_S = 10.0  # udev keeps the lock while it probes a device
+UDEV_PATIENCE_S = 10.0  # udev holds the lock while it probes a device
 UDEV_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Hold the sizes that an open block device reports."""
+    """The sizes that an open block device reports."""
 
     size_bytes: int
     logical_block_bytes: int
@@ -43,9 +43,9 @@ class Geometry:
 def claim(node: Path) -> int:
     """Open a block device exclusively, so that no other program can claim or mount it.
 
-    The result is a descriptor for reading and writing that the caller closes. Raises
-    BlockingIOError when it is already claimed, DeviceLost when it is not a block device, HostLacks
-    without permission.
+    The result is a descriptor for reading and writing; the caller closes it. Raises BlockingIOError
+    when the device is already claimed, DeviceLost when it is not a block device, HostLacks without
+    permission.
     """
     try:
         descriptor = os.open(node, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
@@ -62,9 +62,9 @@ def claim(node: Path) -> int:
 def locked_against_udev(node: Path) -> int:
     """Take the lock that keeps udev away from the device (systemd.io/BLOCK_DEVICE_LOCKING).
 
-    The result is a descriptor that the caller closes; because it is read-only, closing it wakes no
-    udev rule. Raises BlockingIOError when another process keeps the lock for longer than udev does,
-    DeviceLost, HostLacks.
+    The result is a descriptor, which the caller closes. Closing it triggers no udev rule, because
+    it is read-only. Raises BlockingIOError when another process holds the lock for longer than udev
+    would, DeviceLost, HostLacks.
     """
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -109,7 +109,7 @@ def geometry_of(descriptor: int) -> Geometry:
 def set_block_size(descriptor: int, block_bytes: int) -> None:
     """Set the block size for buffered I/O of a claimed device, as after a format.
 
-    The kernel updates the block size by itself only if the device is not open. Raises OSError.
+    While a device is open, the kernel does not update its block size by itself. Raises OSError.
     """
     fcntl.ioctl(descriptor, BLKBSZSET, struct.pack("N", block_bytes))
 
@@ -118,12 +118,12 @@ def zones_of(descriptor: int) -> int:
     """Return how many zones a zoned device has; 0 for any other device."""
     try:
         return _number(descriptor, BLKGETNRZONES, "=I")
-    except OSError:  # ENOTTY: before Linux 4.20, or not a device with this ioctl
+    except OSError:  # ENOTTY: Linux before 4.20, or a device without zones
         return 0
 
 
 def size_of(descriptor: int) -> int:
-    """Return the bytes of an open block device. Raises OSError when the device is gone."""
+    """Return the size of an open block device in bytes. Raises OSError when the device is gone."""
     return _number(descriptor, BLKGETSIZE64, "Q")
 
 
@@ -144,12 +144,12 @@ def still(node: Path, descriptor: int, *, size_bytes: int) -> None:
 
 
 def discard(descriptor: int, *, offset_bytes: int, length_bytes: int) -> None:
-    """Discard a range of bytes. Raises OSError where the device cannot."""
+    """Discard a range of bytes. Raises OSError if the device cannot discard."""
     fcntl.ioctl(descriptor, BLKDISCARD, struct.pack("QQ", offset_bytes, length_bytes))
 
 
 def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, int]:
-    """Read evenly spread 4 KiB samples; return how many were all zeros, and how many were read."""
+    """Read evenly spread 4 KiB samples; return how many are all zeros, and how many were read."""
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     zeros = read = 0
     for number in range(samples):
@@ -164,7 +164,10 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
 
 
 def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
-    """Return the 4 KiB at each address; None if unreadable. Raises OSError without access."""
+    """Return the 4 KiB at each address, or None where reading fails.
+
+    Raises OSError if the node cannot be opened.
+    """
     descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
@@ -197,13 +200,14 @@ def _number(descriptor: int, request: int, form: str) -> int:
 
 
 def not_openable(node: Path, error: OSError) -> DeviceLost | HostLacks:
-    """Return the error for a device that cannot be opened."""
+    """Return the error to raise for a device node that could not be opened."""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return HostLacks(f"{node} cannot be opened: {error.strerror}", hint="run ssdbench as root")
     return DeviceLost(f"{node} cannot be opened: {error.strerror}")
 
 
-# <linux/blkzoned.h>: a head of 16 bytes (first sector, zones, flags), then 64 bytes for each zone.
+# <linux/blkzoned.h>: a header of 16 bytes (first sector, number of zones, flags), then 64 bytes for
+# each zone.
 BLKREPORTZONE = 0xC0101282
 _HEAD = struct.Struct("=QII")
 _ZONE = struct.Struct("=QQQBBBBIQ24x")  # start, length, pointer, type, condition, …, capacity
@@ -219,12 +223,12 @@ _ACTIVE = ("open", "opened by the host", "closed")
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """Hold one zone as the kernel reports it, in bytes."""
+    """One zone of a device as the kernel reports it; all positions and sizes are in bytes."""
 
     start_bytes: int
     length_bytes: int
-    capacity_bytes: int  # the part of it that can be written
-    conventional: bool  # takes writes anywhere
+    capacity_bytes: int  # the part of its length that can be written
+    conventional: bool  # accepts writes at any position
     condition: str
 
 
@@ -246,13 +250,13 @@ def _reported(descriptor: int, last: Zone | None) -> list[Zone]:
 
 
 def decode_zones(answer: bytes) -> Iterator[Zone]:
-    """Decode the zones in an answer of BLKREPORTZONE; pure."""
+    """Decode the zones in an answer of the kernel to BLKREPORTZONE; no I/O."""
     _, count, flags = _HEAD.unpack_from(answer)
     for number in range(count):
         start, length, _, kind, condition, _, _, _, capacity = _ZONE.unpack_from(
             answer, _HEAD.size + number * _ZONE.size
         )
-        if not flags & _HAS_CAPACITY:  # before Linux 5.9
+        if not flags & _HAS_CAPACITY:  # the kernel is older than Linux 5.9
             capacity = length
         yield Zone(
             start_bytes=start * SECTOR_BYTES,
@@ -264,7 +268,7 @@ def decode_zones(answer: bytes) -> Iterator[Zone]:
 
 
 def equal_zone_sizes(zones: list[Zone]) -> tuple[int, int]:
-    """Return capacity and length of each zone when all are alike and writable, else 0, 0."""
+    """Return capacity and length of a zone if all zones are equal and writable, else 0, 0."""
     shapes = {(zone.capacity_bytes, zone.length_bytes) for zone in zones}
     in_order = all(
         not zone.conventional and zone.condition not in ("read-only", "offline") for zone in zones

@@ -1,7 +1,7 @@
 """Start programs; no other module of ssdbench does.
 
-Every program runs in its own session, so that one signal reaches all its processes. The program has
-English messages (LC_ALL=C) for our parsers, and no terminal.
+Every program runs in a session of its own, so that one signal reaches all its processes. A program
+prints English messages (LC_ALL=C), which our parsers need, and has no terminal.
 """
 
 import logging
@@ -27,13 +27,13 @@ from ssdbench.host.files import unwritable
 from ssdbench.host.names import behind_env
 from ssdbench.units import format_size
 
-# The child first asks the kernel to kill it when we die, and then checks that we still live. In the
-# other order it would miss our death between the two steps.
+# The child first asks the kernel to kill it when we die, and then checks that we are still alive.
+# In the other order, it would not notice if we died between the two steps.
 _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
 MOST_ANSWER_BYTES = 256 << 20  # limit for a program's output: the largest is an unpacked kernel
 _PIECE_BYTES = 1 << 16
-TIDYING_S = 2.0  # that programs have to end before they are killed
+TIDYING_S = 2.0  # time for programs to end before they are killed
 UNKILLABLE_S = 10.0
 _FOR_ROOT = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _inherited: ContextVar[tuple[int, ...]] = ContextVar("inherited", default=())
@@ -43,12 +43,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Hold what a program printed, and its exit status."""
+    """The output and exit status of a program that has ended."""
 
     stdout: str
     stderr: str
     status: int
-    raw: bytes = b""  # stdout undecoded, for binary log pages
+    raw: bytes = b""  # stdout as bytes, for binary log pages
 
 
 def which(program: str) -> str | None:
@@ -78,9 +78,9 @@ def run(
 ) -> Completed:
     """Run a program to its end and return its output.
 
-    `env` is added to our environment. Raises CommandFailed for a status outside `ok`, or when the
-    program is killed after `timeout_s`; AnsweredTooMuch when it is killed after `most_bytes` of
-    output; HostLacks when it is not installed.
+    `env` is added to our environment. Raises CommandFailed if the status is not in `ok`, or if the
+    program was killed after `timeout_s`. Raises AnsweredTooMuch if it was killed after `most_bytes`
+    of output, HostLacks if it is not installed.
     """
     try:
         with subprocess.Popen(
@@ -119,7 +119,7 @@ def run(
 
 
 class _TooMuch(Exception):
-    """Report that a program printed more than the limit."""
+    """A program printed more than the limit."""
 
 
 def _said_by(
@@ -171,7 +171,7 @@ def _left_s(
 
 
 def _handed(descriptor: int, rest: memoryview) -> memoryview:
-    """Write a piece of the input; return the unwritten part, empty if it stopped reading."""
+    """Write a piece of the input; return what is left, empty if the program reads no more."""
     try:
         return rest[os.write(descriptor, rest[:_PIECE_BYTES]) :]
     except BlockingIOError:
@@ -182,10 +182,10 @@ def _handed(descriptor: int, rest: memoryview) -> memoryview:
 
 @contextmanager
 def ending_together(over: Event, at_work: Collection[str]) -> Iterator[None]:
-    """End the threads `at_work` and the programs that they wait for, if a block is interrupted.
+    """If the block is interrupted, end the threads in `at_work` and the programs they wait for.
 
-    `over` tells the threads to begin nothing new; each removes its name from `at_work` when
-    it ends.
+    When `over` is set, the threads must start nothing new. Each thread removes its name from
+    `at_work` when it ends.
     """
     try:
         yield
@@ -196,17 +196,17 @@ def ending_together(over: Event, at_work: Collection[str]) -> Iterator[None]:
         while at_work:
             if time.monotonic() > began_s + TIDYING_S:
                 number, groups = signal.SIGKILL, set(_awaited)
-            else:  # only once: a script may need the time to clean up
+            else:  # signal only once: a script may need the time to clean up
                 number, groups = signal.SIGTERM, _awaited - asked
             for group in groups:
-                _signal_group(group, number)  # `run` raises CommandFailed there
+                _signal_group(group, number)  # `run` then raises CommandFailed
             asked |= groups
             time.sleep(0.02)
         raise
 
 
 class Process:
-    """Control a running program together with everything in its process group."""
+    """A running program and all other processes in its process group."""
 
     def __init__(
         self, popen: "subprocess.Popen[bytes]", argv: Sequence[str], story: "_Story"
@@ -226,8 +226,8 @@ class Process:
     def ended(self, within_s: float) -> bool:
         """Wait up to `within_s`; return whether the program has ended.
 
-        Unlike `poll` and `wait`, this method leaves the status in the kernel, so that /proc still
-        shows the program.
+        Unlike `poll` and `wait`, this method does not collect the exit status, so that /proc still
+        shows the process.
         """
         if self._popen.returncode is not None:
             return True
@@ -246,22 +246,22 @@ class Process:
         return status
 
     def send(self, signal_number: int) -> None:
-        """Send a signal to the whole group; do nothing when it has ended."""
+        """Send a signal to the whole process group; do nothing if the program has ended."""
         if self.poll() is None:
             _log.debug("signal %d to process group %d", signal_number, self.pid)
             _signal_group(self.pid, signal_number)
 
     def terminate(self, grace_s: float = 5.0) -> int:
-        """Send SIGTERM, after `grace_s` SIGKILL, to the whole group; return the status."""
+        """Send SIGTERM to the whole group, and SIGKILL after `grace_s`; return the exit status."""
         self.send(signal.SIGTERM)
         status = self.wait(grace_s)
         return self.kill() if status is None else status
 
     def kill(self) -> int:
-        """Send SIGKILL to the whole group, wait, and return the status.
+        """Send SIGKILL to the whole group, wait for the end, and return the exit status.
 
-        A program stuck in a request of a dead drive cannot be killed; after UNKILLABLE_S it is left
-        to the kernel.
+        A program that waits for a request to a dead drive cannot be killed. After UNKILLABLE_S,
+        this method no longer waits for it.
         """
         self.send(signal.SIGKILL)
         status = self.wait(UNKILLABLE_S)
@@ -278,11 +278,11 @@ def spawn(
     cwd: Path | None = None,
     cpus: Collection[int] | None = None,
 ) -> Process:
-    """Start a program that the kernel kills when the calling thread ends, even by SIGKILL.
+    """Start a program that the kernel kills when the calling thread ends, for whatever reason.
 
     Output goes to new or emptied files, or is discarded. `env` is added to our environment for this
-    program only; `pass_fds` stay open in it; `cpus` are the only CPUs that it may use. Raises
-    HostLacks when it is not installed.
+    program only; the descriptors in `pass_fds` stay open in it; `cpus` are the only CPUs that it
+    may use. Raises HostLacks when the program is not installed.
     """
     for needed in (argv[0], "setpriv"):
         if which(needed) is None:
@@ -291,7 +291,8 @@ def spawn(
         raise HostLacks(f"cannot run {argv[0]} in {cwd}: it is not a directory")
     pin = ["taskset", "-c", ",".join(str(cpu) for cpu in sorted(cpus))] if cpus else []
     # env(1) sets the variables, so that a preloaded library is loaded into the program only.
-    # setpriv, sh, taskset and env each replace themselves, so the process id stays.
+    # setpriv, sh, taskset and env each replace themselves by the next program, so the process id
+    # stays the same.
     chain = [
         "setpriv", "--pdeathsig", "KILL",
         *pin,
@@ -330,7 +331,7 @@ def _said(path: Path | None) -> Iterator[int]:
 
 
 def foreground(argv: Sequence[str]) -> int:
-    """Run a program at the terminal instead of us, and return its status.
+    """Run a program that uses the terminal while this process waits; return its status.
 
     A negative status is the number of the signal that ended the program. The program shares our
     stdin, stdout and stderr, and gets Ctrl-C, SIGTERM and SIGHUP. Only the main thread may call
@@ -368,7 +369,7 @@ def become(argv: Sequence[str]) -> NoReturn:
 
 
 class _Story:
-    """Log for `--debug` when a program started, and how and when it ended."""
+    """Write to the log of `--debug` when a program started, and how and when it ended."""
 
     def __init__(
         self,
@@ -387,7 +388,7 @@ class _Story:
         _log.debug("started %d: %s%s", pid, shlex.join([*words, *argv]), where)
 
     def ended(self, status: int) -> None:
-        """Log the end, once; a negative status is the signal that ended the program."""
+        """Log once that the program ended; a negative status is the signal that ended it."""
         if self._told:
             return
         self._told = True
@@ -401,7 +402,10 @@ def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _search_path() -> str:
-    """Return PATH with the system directories that Debian keeps from ordinary users (wipefs)."""
+    """Return PATH and the system directories that Debian leaves out of an ordinary user's PATH.
+
+    Programs such as wipefs are in these directories.
+    """
     given = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(dict.fromkeys([*given, *_FOR_ROOT]))
 

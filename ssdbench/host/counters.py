@@ -10,12 +10,12 @@ from typing import Self
 
 from ssdbench.host.sysfs import Sysfs, queues_of
 
-SECTOR_BYTES = 512  # the unit of the kernel's counters, whatever the device's block is
+SECTOR_BYTES = 512  # unit of the kernel's counters, independent of the device's block size
 
 
 @dataclass(frozen=True, slots=True)
 class DiskStat:
-    """Hold a block device's completed I/O since it appeared (Documentation/block/stat.rst)."""
+    """A block device's completed I/O since the device appeared (Documentation/block/stat.rst)."""
 
     read_ios: int
     read_bytes: int
@@ -23,8 +23,8 @@ class DiskStat:
     write_bytes: int
     in_flight: int
     discard_bytes: int = 0  # counted since Linux 4.18
-    merges: int = 0  # requests merged into another one before they were issued
-    queue_ms: int = 0  # sum over all I/Os; divided by the time passed: mean I/Os in flight
+    merges: int = 0  # requests that were merged into another one before the device got them
+    queue_ms: int = 0  # sum of all I/Os' times in flight; per time, mean I/Os in flight
 
     @classmethod
     def parse(cls, text: str) -> "DiskStat":
@@ -49,7 +49,7 @@ class DiskStat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessIo:
-    """Hold the bytes that a process submitted to storage, with its threads (/proc/PID/io)."""
+    """The bytes that a process with all its threads submitted to storage (/proc/PID/io)."""
 
     read_bytes: int
     write_bytes: int
@@ -65,7 +65,7 @@ class ProcessIo:
 
 
 class CounterFile:
-    """Keep a kernel file open and read it again from its start each time."""
+    """A file of the kernel that stays open; each read starts at its beginning again."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY)
@@ -75,21 +75,21 @@ class CounterFile:
         return os.pread(self._descriptor, 4096, 0).decode()
 
     def close(self) -> None:
-        """Close the file; later reads fail."""
+        """Close the file; `read` then fails."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 class DiskCounters:
-    """Read the counters of a whole disk: its own, or the sum over all its paths."""
+    """The counters of a whole disk: those of the disk, or the sum of its multipath paths."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = [CounterFile(file) for file in files]
         self._seen = [DiskStat(0, 0, 0, 0, 0)] * len(files)
 
     def read(self) -> DiskStat:
-        """Return the present sums, including the counts of paths that have disappeared.
+        """Return the current counters, including what paths counted before they disappeared.
 
         Raises OSError when the disk is gone, ValueError for a damaged file.
         """
@@ -104,7 +104,7 @@ class DiskCounters:
         return reduce(add, self._seen)
 
     def close(self) -> None:
-        """Close the files; later reads fail."""
+        """Close the files; `read` then fails."""
         for file in self._files:
             file.close()
 
@@ -126,10 +126,11 @@ def disk_counters(major_minor: str, root: Path = Path("/")) -> DiskCounters:
 
 
 def counted_disks(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the names below /sys/block of the disks whose counters show a disk's I/O.
+    """Return the names below /sys/block of the devices that count the I/O of a disk.
 
-    Linux 6.1 counts nothing on an NVMe multipath head, only on its paths. Newer kernels count on
-    the head; there a head with a count of 0 is new or had `iostats` off.
+    For an NVMe multipath head, Linux 6.1 counts I/O only on the paths, but newer kernels count on
+    the head. With a newer kernel, a count of 0 on the head means that the head is new, or that its
+    `iostats` was off.
     """
     queues = queues_of(kernel, sysfs)
     if queues == [kernel] or _ios(kernel, sysfs) or _counts_heads(sysfs.root):
@@ -157,7 +158,7 @@ def process_counters(pid: int, root: Path = Path("/")) -> CounterFile:
 
 
 def catches(pid: int, signal_number: int, root: Path = Path("/")) -> bool:
-    """Return whether a process handles a signal (SigCgt, proc(5)); False when it is gone."""
+    """Return whether a process has a handler for a signal (SigCgt, proc(5)); False if it ended."""
     try:
         text = (root / f"proc/{pid}/status").read_text()
     except OSError:

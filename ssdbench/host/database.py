@@ -1,8 +1,8 @@
-"""Run a PostgreSQL server for as long as a measurement needs it.
+"""Run a PostgreSQL server during a measurement.
 
-The server runs as an unprivileged user, as it requires, listens only on a socket in its own
-directory, and ends with our process. The caller chooses the directory of its data, which that user
-must be able to reach.
+The server runs as an unprivileged user, as PostgreSQL demands. It listens only on a socket in a
+directory of its own, and ends when our process ends. The caller chooses the directory for the data;
+the unprivileged user must be able to reach it.
 """
 
 import os
@@ -19,13 +19,13 @@ from ssdbench.host import command
 from ssdbench.units import MIB
 
 PACKAGE = "postgresql"
-ROLE, DATABASE = "sbtest", "postgres"  # sysbench's role; a database that always exists
+ROLE, DATABASE = "sbtest", "postgres"  # the role that sysbench uses; a database that always exists
 _PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*")
 _PROGRAMS = ("postgres", "initdb", "psql", "pg_isready")
 _USERS = ("postgres", "nobody")
 _MADE_S, _READY_S, _STOPPED_S = 600.0, 300.0, 600.0
 _ASK_EVERY_S = 0.1
-_LEAST_LOG_BYTES = 64 * MIB  # of the write-ahead log: four segments
+_LEAST_LOG_BYTES = 64 * MIB  # least size of the write-ahead log: four segments
 
 
 def programs() -> Path | None:
@@ -58,7 +58,8 @@ def serving(
             hint=f"Install it, for example with `apt-get install {PACKAGE}`.",
         )
     user = _user()
-    # Changing the user makes the kernel forget the signal for our death, so it is asked again.
+    # When the process changes its user, the kernel forgets to signal it when we die, so it asks the
+    # kernel again.
     as_user = [
         "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups",
         "--pdeathsig", "KILL", "--",
@@ -74,7 +75,7 @@ def serving(
     try:
         _await_ready(process, place, sockets, err)
         yield
-        process.send(signal.SIGINT)  # a fast shutdown, which writes everything
+        process.send(signal.SIGINT)  # fast shutdown: writes all data
         if process.wait(_STOPPED_S) != 0:
             raise _failed(process, err)
     finally:
@@ -83,7 +84,7 @@ def serving(
 
 
 def checkpoint(sockets: Path) -> None:
-    """Make the server write all its data now, and not during the measurement."""
+    """Make the server write all its data to disk now, so that it does not do so later."""
     place = programs()
     if place is not None:
         where = ["-h", str(sockets), "-U", ROLE, "-d", DATABASE]

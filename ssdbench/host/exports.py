@@ -1,7 +1,7 @@
 """List the devices and files that the kernel serves to other hosts, such as NVMe targets.
 
-To serve a device or file the kernel opens it, often without a claim, and keeps it open even after
-its node is deleted.
+To serve a device or file, the kernel opens it, often without an exclusive claim. It stays open even
+after its node is deleted.
 """
 
 import re
@@ -16,22 +16,22 @@ CONFIG = "/sys/kernel/config"
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Hold a device or file that the kernel serves."""
+    """A device or file that the kernel serves to other hosts."""
 
     what: str  # the kind of server
-    path: str  # of the device or file when it was opened
-    end: str  # the command that ends it
-    number: str = ""  # `8:0`, where the kernel shows it
-    size_bytes: int = 0  # the size served, where shown; the device may be larger
+    path: str  # path of the device or file when it was opened
+    end: str  # command that stops serving it
+    number: str = ""  # device number such as `8:0`, if the kernel shows it
+    size_bytes: int = 0  # size that is served, if shown; the device may be larger
 
     @property
     def said(self) -> str:
-        """Return the reason not to use the served target."""
+        """Return a sentence why a target that is served must not be used."""
         return f"the kernel serves {self.path} to others ({self.what})"
 
     @property
     def stale(self) -> str:
-        """Return why an export is a danger although its path is gone: it may serve this target."""
+        """Return why an export is a danger though its path is gone: it may serve this target."""
         return (
             f"{self.said}; this path is gone, so it may be the same drive under an old name "
             f"(`{self.end}` removes a stale export)"
@@ -63,7 +63,7 @@ def exported(sysfs: Sysfs) -> Iterator[Export]:
 
 
 def _nvme(sysfs: Sysfs) -> Iterator[Export]:
-    """Yield the namespaces of NVMe targets, and whole controllers in passthru mode."""
+    """Yield the namespaces that NVMe targets serve, and controllers served in passthru mode."""
     namespaces = _below(sysfs, "nvmet", "subsystems", "*", "namespaces", "*")
     controllers = _below(sysfs, "nvmet", "subsystems", "*", "passthru")
     served = [(n, "NVMe target") for n in namespaces]

@@ -1,12 +1,13 @@
 """Decide whether two block devices share a byte, by the ranges that they map on devices below.
 
-Device mapper, md, loop devices, partitions and bcache are followed down to drives and files. If a
-range is not known, the whole device below counts. Users of a thin pool, a snapshot or a cache share
-all of it, because its space is allocated on demand. So two devices that are reported as separate
-share no byte.
+The mappings of device mapper, md, loop devices, partitions and bcache are followed down to drives
+and files. If the mapped range is not known, the whole lower device counts as used. Devices on the
+same thin pool, snapshot or cache count as sharing all of it, because it allocates space on demand.
+So if this module reports two devices as separate, they really share no byte.
 
-Device mapper tables come from the kernel (<linux/dm-ioctl.h>), without `dmsetup` and names in /dev.
-The format of these tables is the one of drivers/md (STATUSTYPE_TABLE in `dm-linear.c` and so on).
+Device mapper tables are read from the kernel (<linux/dm-ioctl.h>); neither `dmsetup` nor names in
+/dev are used. drivers/md of Linux defines the format of each table (STATUSTYPE_TABLE in
+`dm-linear.c` and the other files).
 """
 
 import fcntl
@@ -28,8 +29,8 @@ _SPEC = struct.Struct("=2Q i I 16s")  # struct dm_target_spec
 _STATUS_TABLE, _BUFFER_FULL, _INACTIVE = 1 << 4, 1 << 8, 1 << 12
 _FIRST_BYTES, _MOST_BYTES = 1 << 16, 1 << 26
 
-# In these mappings no two bytes share a byte below. Thin pools, snapshots, caches and unknown kinds
-# may share.
+# These kinds map no two of their bytes to the same lower byte. Thin pools, snapshots, caches and
+# unknown kinds may do so.
 PRIVATE = frozenset(
     {"linear", "striped", "crypt", "delay", "flakey", "dust", "unstriped", "multipath", "mirror"}
     | {"raid", "integrity", "verity", "error", "zero"}
@@ -38,7 +39,7 @@ PRIVATE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Hold one line of a device mapper table, such as `0 2048 linear 8:0 4096`."""
+    """One line of a device mapper table, such as `0 2048 linear 8:0 4096`."""
 
     begin: int  # sectors of 512 bytes
     length: int
@@ -48,20 +49,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Hold where a part of a device lies on the device below it, in bytes."""
+    """A range of a device, in bytes, and the range on a lower device that holds its data."""
 
     begin: int
-    end: int  # the byte after its last
-    lower: str  # number of the device below, such as `8:0`, or the name of a device or file
+    end: int  # the byte after the last one of the range
+    lower: str  # number of the lower device, such as `8:0`, or the name of a device or file
     at: int
-    span: int  # how many bytes from `at` on it may reach
-    exact: bool = True  # byte for byte: `begin + n` is `at + n`
+    span: int  # bytes of the lower device, from `at` on, that may be used
+    exact: bool = True  # byte `begin + n` is byte `at + n` of the lower device
 
 
 def tables(number: str, *, sysfs: Sysfs) -> list[Target]:
-    """Return the lines of a mapping's table, and of the table loaded to replace it, without keys.
+    """Return the lines of a mapping's active table and of its waiting new table, without keys.
 
-    Raises OSError when the kernel does not tell, FileNotFoundError on a host without device mapper.
+    Raises OSError when the kernel refuses to answer, FileNotFoundError on a host without device
+    mapper.
     """
     descriptor = os.open(sysfs.path(CONTROL), os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -95,7 +97,7 @@ def _table(descriptor: int, device: int, flag: int) -> Iterator[Target]:
 
 
 def target(begin: int, length: int, kind: str, text: str) -> Target:
-    """Parse one line of a table; the key of an encrypted mapping is left out."""
+    """Parse one line of a device mapper table; leave out the key of an encrypted mapping."""
     words = text.split()
     if kind == "crypt" and len(words) > 1:
         words[1] = "-"
@@ -103,7 +105,7 @@ def target(begin: int, length: int, kind: str, text: str) -> Target:
 
 
 def segments(table: Sequence[Target]) -> list[Segment] | None:
-    """Return the ranges that a table maps, by device number; None for an unknown line."""
+    """Return the ranges that a table maps, by lower device; None if a line is unknown."""
     try:
         return [segment for line in table for segment in _of(line)]
     except (ValueError, IndexError):
@@ -122,7 +124,7 @@ def _of(line: Target) -> Iterator[Segment]:
         yield Segment(begin, end, f"{int(major)}:{int(minor)}", int(at) * SECTOR_BYTES, span, exact)
 
 
-_Found = Iterator[tuple[str, str, int]]  # device, first sector, sectors
+_Found = Iterator[tuple[str, str, int]]  # lower device, first sector, number of sectors
 
 
 def _pair(at: int) -> Callable[[int, Sequence[str]], _Found]:
@@ -133,7 +135,7 @@ def _pair(at: int) -> Callable[[int, Sequence[str]], _Found]:
 
 
 def _nothing(length: int, words: Sequence[str]) -> _Found:
-    """Yield no ranges, for tables such as `zero` and `error` that read no device below."""
+    """Yield no ranges; this is for `zero` and `error`, which use no lower device."""
     return iter(())
 
 
@@ -157,7 +159,7 @@ def _unstriped(length: int, words: Sequence[str]) -> _Found:
 
 
 def _mirror(length: int, words: Sequence[str]) -> _Found:
-    at = 2 + int(words[1])  # after the log and its arguments
+    at = 2 + int(words[1])  # skip the log and its arguments
     for copy in range(int(words[at])):
         yield words[at + 1 + 2 * copy], words[at + 2 + 2 * copy], length
 
@@ -177,21 +179,21 @@ _READERS: dict[str, Callable[[int, Sequence[str]], _Found]] = {
 _EXACT = frozenset({"linear", "crypt", "flakey", "dust", "delay", "mirror"})
 
 
-Range = tuple[int, int]  # first byte, and the byte after the last
-# By device: the ranges reached on it, by the private devices on the way down to it.
+Range = tuple[int, int]  # first byte, and the byte after the last one
+# For each lower device: the ranges of it that are used, by the private devices between.
 Reach = dict[str, dict[frozenset[str], list[Range]]]
 EVERYTHING = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """The places where the bytes of a device are stored; `private` if no byte below is shared."""
+    """Where a device stores its bytes; `private` if no two of them share a lower byte."""
 
     segments: tuple[Segment, ...] = ()
     private: bool = True
 
     def below(self, begin: int, end: int) -> Iterator[tuple[str, Range]]:
-        """Yield the ranges on lower devices that belong to a range of this device."""
+        """Yield the ranges on lower devices that store the bytes from `begin` to `end`."""
         for segment in self.segments:
             first, last = max(begin, segment.begin), min(end, segment.end)
             if first >= last:
@@ -203,10 +205,10 @@ class Mapping:
 
 
 class Extents:
-    """The mappings of all devices of a host, each as it was when first read.
+    """The mappings of all devices of a host; each is read once and then remembered.
 
-    `twins` returns the other paths to the same drive. Raises OSError when the kernel does
-    not answer.
+    `twins` returns the other paths to the same drive. All methods raise OSError when the kernel
+    does not answer.
     """
 
     def __init__(
@@ -223,13 +225,14 @@ class Extents:
         for thing, ways in self.reach(one).items():
             for above_it, theirs in its.get(thing, {}).items():
                 for above, ranges in ways.items():
-                    # If both pass through one private device, their ranges there decide.
+                    # If both devices use the same private device, compare the ranges that they use
+                    # on it.
                     if not above & above_it and _overlap(ranges, theirs):
                         return True
         return False
 
     def reach(self, name: str) -> Reach:
-        """Return all devices below a device, including itself, with the ranges used."""
+        """Return the device and all devices below it, with the ranges that it uses of each."""
         if name not in self._reaches:
             found: Reach = {}
             self._follow(name, frozenset(), [(0, EVERYTHING)], found)
@@ -243,7 +246,7 @@ class Extents:
         return self._mappings[name]
 
     def table(self, name: str, called: Callable[[str], str]) -> str:
-        """Return a mapping as text; `called` gives each lower device a lasting name."""
+        """Return a mapping as text; `called` gives the lasting name of each lower device."""
         rows = (
             f"{s.begin} {s.end} {called(s.lower)} {s.at} {s.span}"
             for s in self.mapping(name).segments
@@ -316,15 +319,16 @@ class Extents:
                 *(replace(segment, lower=named[segment.lower]) for segment in known),
                 *(_whole(slave) for number, slave in named.items() if number not in seen),
             ),
-            # each byte has its own byte on the devices below
+            # no two bytes share a lower byte
             private=all(line.kind in PRIVATE for line in table),
         )
 
     def _md(self, name: str, slaves: Sequence[str]) -> Mapping:
         """Return the mapping of an md array.
 
-        Volumes in a RAID controller's container share its drives by ranges. The container itself
-        (`external:imsm`) holds no data; a volume's format is `external:/md127/0`.
+        Volumes in the container of a RAID controller use different ranges of the container's
+        drives. The container itself, whose format is `external:imsm`, holds no data. The format of
+        a volume is like `external:/md127/0`.
         """
         directory = f"/sys/class/block/{name}/md"
         format_ = self._sysfs.find(f"{directory}/metadata_version") or ""
@@ -365,7 +369,7 @@ def _merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _overlap(one: Sequence[Range], other: Sequence[Range]) -> bool:
-    """Return whether two sorted lists of separate ranges have a byte in common."""
+    """Return whether two sorted lists of ranges overlap; the ranges in each list are separate."""
     for begin, end in one:
         before = bisect_right(other, (end - 1, EVERYTHING)) - 1
         if before >= 0 and other[before][1] > begin:

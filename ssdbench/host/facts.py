@@ -1,4 +1,4 @@
-"""Describe the host and how busy it is, as text, for the report and for `ssdbench check`."""
+"""Return facts about the host and how busy it is, as text, for reports and `ssdbench check`."""
 
 import os
 import re
@@ -55,8 +55,8 @@ def free_bytes(directory: Path) -> int:
     return system.f_bavail * system.f_frsize
 
 
-# Boot parameters whose values may be published. Of others only the name is kept, because a command
-# line may hold passwords, tokens, addresses and host names.
+# Kernel parameters whose values may be published. Of all other parameters only the name is stored,
+# because the kernel's command line may contain passwords, tokens, addresses and host names.
 _TOLD = re.compile(
     r"(mitigations|nvme[_.]\S*|intel_\S*|amd_\S*|cpuidle\S*|processor\.\S*|isolcpus|nohz\S*|rcu_\S*"
     r"|irqaffinity|idle|clocksource|tsc|elevator|scsi_mod\.\S*|pcie_aspm\S*|iommu\S*|preempt"

@@ -19,8 +19,8 @@ _RESUME = "`ssdbench resume` continues a run."
 _PLANTED = "Find out who put it there, and remove it."
 _NOT_YOURS = "Choose a directory that you can write to, or run the same command with sudo."
 _ELSEWHERE = "Choose another place."
-_OF_THE_KERNEL = ("/proc", "/sys")  # where no files can be made
-WAYS_OUT = {  # what to do about a file that cannot be written, by errno
+_OF_THE_KERNEL = ("/proc", "/sys")  # no files can be created there
+WAYS_OUT = {  # by errno, what to do if a file cannot be written
     errno.ELOOP: _PLANTED,
     errno.ENXIO: _PLANTED,
     errno.EMLINK: _PLANTED,
@@ -37,9 +37,9 @@ _BLOCK_BYTES = 1 << 16
 
 
 def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
-    """Replace a file; after a crash it has the old bytes or the new ones.
+    """Replace the content of a file; after a crash the file has either the old or the new bytes.
 
-    Raises HostLacks, also for a device.
+    Raises HostLacks if that is not possible, for example because the path is a device.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -78,9 +78,9 @@ def make_directory(path: Path) -> None:
 
 
 def kept_at(variable: str, default: str) -> Path:
-    """Return the directory that an environment variable names, else the default.
+    """Return the directory in an environment variable or, if it is not set, the default.
 
-    Raises UsageError for a character that make or apt would not take as part of one name.
+    Raises UsageError if a character of the path has a special meaning for make or apt.
     """
     path = Path(os.environ.get(variable) or default).absolute()
     if unfit := re.search(r"[^\w./+@-]", str(path)):
@@ -93,7 +93,7 @@ def kept_at(variable: str, default: str) -> Path:
 
 
 def require_utf8(path: Path, what: str) -> None:
-    """Raise UsageError when a path is not valid UTF-8; `what` begins the sentence.
+    """Raise UsageError if a path is not valid UTF-8; the message begins with `what`.
 
     JSON cannot store such a path, and not every program can open it.
     """
@@ -107,7 +107,7 @@ def require_utf8(path: Path, what: str) -> None:
 
 
 def require_private(path: Path) -> None:
-    """Raise HostLacks when another user (not root) could have made or changed this path."""
+    """Raise HostLacks if another user (not root) may have created or changed this path."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def require_private(path: Path) -> None:
 
 
 def require_own_files(directory: Path) -> None:
-    """Raise UsageError for a link, pipe or device below a directory, which no run makes."""
+    """Raise UsageError for a link, pipe or device in a directory: ssdbench makes none of them."""
     for base, directories, names in os.walk(directory):
         for path in (Path(base, name) for name in (*directories, *names)):
             if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode)):
@@ -145,8 +145,8 @@ def require_own_files(directory: Path) -> None:
 def make_private_directory(path: Path) -> None:
     """Create a directory, and missing parents, that only this user can write.
 
-    A stricter umask of the user is kept. Raises HostLacks when it cannot be created, or when others
-    can write the existing one.
+    If the user's umask is stricter, the umask decides. Raises HostLacks if the directory cannot be
+    created, or if it exists and other users can write to it.
     """
     missing = [place for place in (path, *path.parents) if not place.exists()]
     try:
@@ -159,7 +159,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def remove_if_empty(*directories: Path) -> None:
-    """Remove directories, the inner one first, up to the first that is not empty or missing."""
+    """Remove the given directories in order, up to one that is not empty or not there."""
     for directory in directories:
         try:
             directory.rmdir()
@@ -168,7 +168,7 @@ def remove_if_empty(*directories: Path) -> None:
 
 
 def require_room(directory: Path) -> None:
-    """Raise HostLacks on a full disk, where programs silently lose their logs."""
+    """Raise HostLacks if the disk is full; on a full disk, programs lose their logs silently."""
     system = os.statvfs(directory)
     if system.f_bavail * system.f_frsize < LEAST_ROOM_BYTES:
         raise unwritable(directory, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
@@ -177,8 +177,9 @@ def require_room(directory: Path) -> None:
 def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
     """Allocate all blocks of an open file; the content does not change.
 
-    Later writes then cannot fill the disk; on a full disk a program with a mapped file ends with
-    SIGBUS. Raises HostLacks, with the file unchanged, when there is not enough room.
+    Then later writes to the file need no new disk space. Without this, a program that writes to a
+    mapped file on a full disk ends with SIGBUS. Raises HostLacks, with the file unchanged, when
+    there is not enough room.
     """
     file_now, system = os.fstat(descriptor), os.fstatvfs(descriptor)
     free = system.f_bavail * system.f_frsize
@@ -194,7 +195,7 @@ def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
 
 
 def require_room_for(path: Path, size_bytes: int) -> None:
-    """Raise HostLacks when the file system of an existing path has less room than this."""
+    """Raise HostLacks if the file system of an existing path has less free space than this."""
     system = os.statvfs(path)
     free = system.f_bavail * system.f_frsize
     if free < size_bytes:
@@ -212,10 +213,10 @@ def _no_room(path: Path, size_bytes: int, free: int) -> HostLacks:
 
 
 class Appender:
-    """Append lines to a file; each is on disk when `append` returns.
+    """Append lines to a file; when `append` returns, the line is on disk.
 
-    Opening removes a last line without its newline, because it was never acknowledged, but keeps a
-    line whose newline is damaged (`ssdbench.model.records`).
+    When the file is opened, a last line without a newline is removed, because `append` had not
+    returned for it. A line whose newline is damaged is kept (`ssdbench.model.records`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -230,7 +231,10 @@ class Appender:
         self._drop_torn_line()
 
     def append(self, line: str) -> None:
-        """Add one line, given without its newline. Raises HostLacks, with the file unchanged."""
+        """Append one line, given without its newline.
+
+        Raises HostLacks and leaves the file unchanged if the line cannot be written.
+        """
         size = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, line.encode() + b"\n")
@@ -241,7 +245,7 @@ class Appender:
             raise unwritable(self._path, error) from error
 
     def close(self) -> None:
-        """Close the file; later appends fail."""
+        """Close the file; `append` then fails."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -267,7 +271,7 @@ class Appender:
 
 
 def unwritable(path: Path, error: OSError) -> HostLacks:
-    """Return the error for a file that could not be written, with a way out."""
+    """Return the error for a file that could not be written, with a hint what to do."""
     why, hint = error.strerror, WAYS_OUT.get(error.errno or 0, _ELSEWHERE)
     missing = [place for place in path.absolute().parents if not place.is_dir()]
     if error.errno == errno.ENOENT and missing:
@@ -288,7 +292,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 def settings_directory() -> Path:
     """Return the directory for settings journals and for records of runs and drives.
 
-    The directory is outside every run directory; for root, only root can write it.
+    The directory is not in any run directory. If ssdbench runs as root, only root can write to it.
     """
     if chosen := os.environ.get("SSDBENCH_SETTINGS"):
         return Path(chosen)

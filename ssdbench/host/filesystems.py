@@ -1,12 +1,13 @@
 """Make and mount file systems without a discard, and find the layers of overlays.
 
-By default `mkfs` discards the whole device, which would undo the fill before a measurement; some
-file systems discard again when mounted.
+By default, `mkfs` discards the whole device, which would undo the preconditioning fill of a
+measurement. Some file systems also discard blocks while they are mounted.
 
-A file in an overlay has one inode number in the overlay and another in its layer, so users of the
-other path must be searched in the layers. The mount options name the layers
-(Documentation/filesystems/overlayfs.rst). Layers that we cannot reach, such as the layers of our
-own container, and FUSE file systems that show other files are ignored.
+A file in an overlay file system has one inode number in the overlay and another one in the layer
+that stores it. So processes that use the file through its layer can be found only by the inode of
+the layer. The mount options name the layers (Documentation/filesystems/overlayfs.rst). Layers that
+we cannot reach, such as the layers of our own container, and FUSE file systems that show other
+files are ignored.
 """
 
 import os
@@ -23,27 +24,30 @@ from ssdbench.host.procfs import Mount, Procfs, unescaped
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.units import MIB
 
-PATIENCE_S = 60.0  # another mount namespace, or a busy kernel, may keep it for a while
+PATIENCE_S = 60.0  # another mount namespace or a busy kernel may keep a device this long
 _HELD = re.compile(r"in use|busy|is mounted|contains a mounted", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """Hold how one kind of file system is made and mounted; other options keep their defaults."""
+    """How one kind of file system is made and mounted; other options have their default values."""
 
     name: str
     package: str
-    options: tuple[str, ...]  # of mkfs: quiet, over an old file system, without discard
-    mount: str = ""  # options of mount, to switch off discards
+    options: tuple[str, ...]  # of mkfs: be quiet, overwrite an old file system, do not discard
+    mount: str = ""  # mount options that switch off discards
     least_bytes: int = 8 * MIB
 
     @property
     def program(self) -> str:
-        """Return the program that makes the file system."""
+        """Return the name of the program that makes the file system."""
         return f"mkfs.{self.name}"
 
     def make(self, node: str) -> None:
-        """Make the file system on a node, after waiting for users of the node. Raises HostLacks."""
+        """Make the file system on a node, after other users of the node have ended.
+
+        Raises HostLacks.
+        """
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -58,7 +62,7 @@ class FileSystem:
             return
 
     def lacking(self, sysfs: Sysfs) -> str:
-        """Return why this host cannot use the file system; empty if it can."""
+        """Return why this host cannot use the file system; an empty text if it can."""
         if not _in_kernel(self.name, sysfs):
             return f"this kernel has no {self.name}"
         if command.which(self.program) is None:
@@ -91,8 +95,8 @@ FILE_SYSTEMS: Mapping[str, FileSystem] = {
 def _in_kernel(name: str, sysfs: Sysfs) -> bool:
     """Return whether the file system is built in, loaded, or a module that mounting loads.
 
-    Mounting loads the module `fs-NAME`. On a generic kernel, the module ext4 is also the module of
-    ext2 and ext3 by an alias.
+    Mounting loads the module with the alias `fs-NAME`. On a generic kernel, the module ext4 has the
+    aliases for ext2 and ext3, too.
     """
     if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
         return True
@@ -110,9 +114,9 @@ Inode = tuple[int, int]  # (st_dev, st_ino)
 
 
 def in_layer(path: Path, procfs: Procfs) -> str:
-    """Return where an overlay is mounted that has a file in one of its layers; else empty.
+    """Return where an overlay is mounted that uses a file as part of a layer; else an empty text.
 
-    Writing to the file also changes the content of that overlay.
+    A write to the file would also change the content of the overlay.
     """
     overlays = [mount for mount in procfs.all_mounts() if mount.file_system == OVERLAY]
     above = {inode for parent in path.parents if (inode := _inode(parent))} if overlays else set()
@@ -123,11 +127,12 @@ def in_layer(path: Path, procfs: Procfs) -> str:
 
 
 def upper_file(path: Path, procfs: Procfs) -> Inode | None:
-    """Return the inode, in the upper layer, of a file reached through an overlay, else None."""
+    """Return the inode that a file in an overlay has in the upper layer; None if there is none."""
     around = [m for m in procfs.mounts() if path.is_relative_to(m.mount_point)]
     if not around:
         return None
-    # The file is on the longest mount point; of several mounts there, on the last.
+    # The file is on the mount with the longest matching mount point; if several mounts have this
+    # mount point, on the last of them.
     mount = max(reversed(around), key=lambda m: len(Path(m.mount_point).parts))
     if mount.file_system != OVERLAY:
         return None
@@ -137,7 +142,7 @@ def upper_file(path: Path, procfs: Procfs) -> Inode | None:
 
 
 def _layers(mount: Mount) -> Iterator[tuple[str, str]]:
-    """Yield (option, directory) for each layer with an absolute path."""
+    """Yield (mount option, directory) for each layer of an overlay that has an absolute path."""
     for option in mount.options.split(","):
         name, _, value = option.partition("=")
         if name not in LAYERS:
@@ -145,7 +150,8 @@ def _layers(mount: Mount) -> Iterator[tuple[str, str]]:
         value = unescaped(value)
         parts = re.split(r"(?<!\\):+", value) if name == "lowerdir" else [value]
         for part in parts:
-            # mount(2) is given backslashes and fsconfig(2) is not, so both spellings are tried.
+            # mount(2) needs backslashes before special characters and fsconfig(2) does not, so try
+            # both forms.
             for way in {part, re.sub(r"\\(.)", r"\1", part)}:
                 if way.startswith("/"):
                     yield name, way

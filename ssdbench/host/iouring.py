@@ -1,4 +1,4 @@
-"""Find out whether io_uring may be used on this host, and how much a process used it."""
+"""Find out whether this host allows io_uring, and how many requests a process made with it."""
 
 import ctypes
 import errno
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path("/")
 DISABLED = "proc/sys/kernel/io_uring_disabled"
-# <linux/io_uring.h>; the same system calls on every architecture.
+# From <linux/io_uring.h>; the numbers are the same on every architecture.
 _SETUP, _REGISTER = 425, 427
 _REGISTER_PROBE = 8
 _URING_CMD = 46  # IORING_OP_URING_CMD, since Linux 5.19
@@ -20,13 +20,13 @@ _SUPPORTED = 1  # IO_URING_OP_SUPPORTED
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _ENDED = re.compile(r"^CqTail:\s*(\d+)$", re.MULTILINE)
-_TRIES = 100  # a ring that is being filled shows no counter
+_TRIES = 100  # tries: while a ring is being filled, the kernel shows no counter
 _TRY_AGAIN_S = 100e-6
 _COUNTS_TO = 1 << 32
 
 
 def unusable() -> str:
-    """Return why this process cannot use io_uring, in the kernel's words, or an empty text."""
+    """Return why this process cannot use io_uring, in the kernel's words; empty if it can."""
     ring = _libc.syscall(_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
     if ring >= 0:
         os.close(ring)
@@ -44,7 +44,10 @@ def unusable() -> str:
 
 
 def takes_commands() -> bool:
-    """Return whether io_uring passes on a driver's own commands (IORING_OP_URING_CMD)."""
+    """Return whether io_uring can send a driver's own commands, such as NVMe commands.
+
+    The kernel calls this operation IORING_OP_URING_CMD.
+    """
     ring = _libc.syscall(_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
     if ring < 0:
         return False
@@ -54,7 +57,7 @@ def takes_commands() -> bool:
             return False
     finally:
         os.close(ring)
-    # struct io_uring_probe: last operation, then 8 bytes for each with its flags at 2
+    # struct io_uring_probe: the last operation, then 8 bytes per operation, with flags at offset 2.
     last = probe.raw[0]
     flags = struct.unpack_from("=H", probe.raw, 16 + 8 * _URING_CMD + 2)[0]
     return last >= _URING_CMD and bool(flags & _SUPPORTED)
@@ -63,9 +66,9 @@ def takes_commands() -> bool:
 class Rings:
     """Count the requests that have ended in all rings of a process, from the kernel's counters.
 
-    The kernel shows the tail of each completion queue (/proc/PID/fdinfo, since Linux 5.16), but
-    not while the ring is being filled; then it is read again. Closed rings keep their last count
-    in the sum.
+    The kernel shows the tail of each completion queue in /proc/PID/fdinfo (since Linux 5.16), but
+    not while the ring is being filled. In this case the file is read again. The last count of a
+    ring that was closed stays part of the sum.
     """
 
     def __init__(self, pid: int, root: Path = ROOT) -> None:
@@ -75,14 +78,14 @@ class Rings:
         self._ended = 0
 
     def ended(self) -> int:
-        """Return the present sum of requests; after the end of the process, the last sum."""
+        """Return how many requests have ended so far; after the process ended, the last number."""
         for name in self._names():
             now = self._tail(name)
             if now is None:
                 continue
             before = self._last.get(name, 0)
             if now < before and before - now < _COUNTS_TO // 2:
-                before = 0  # a new ring, of a later thread
+                before = 0  # count from 0: a new ring has the number of an old one
             self._ended += (now - before) % _COUNTS_TO
             self._last[name] = now
         return self._ended

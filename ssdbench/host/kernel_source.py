@@ -1,6 +1,7 @@
-"""Check that a scheduler built against a kernel's source fits the kernel of some headers.
+"""Check that a scheduler built with a kernel's source code fits the kernel of given headers.
 
-The layout of the kernel's structures comes from its BTF (Documentation/bpf/btf.rst of Linux).
+The layout of the kernel's structures is read from its BTF type information
+(Documentation/bpf/btf.rst of Linux).
 """
 
 import platform
@@ -18,14 +19,14 @@ _TYPE = struct.Struct("<III")
 _MEMBER = struct.Struct("<III")
 _STRUCT = 4
 _ENUM, _FUNC_PROTO, _ENUM64 = 6, 13, 19
-# Bytes that follow a type: fixed for some kinds, or for each of its `vlen` entries.
+# Size of the data after a BTF type: fixed for some kinds, or for each of its `vlen` entries.
 _FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
 _EACH = {_STRUCT: 12, 5: 12, _ENUM: 8, _FUNC_PROTO: 8, 15: 12, _ENUM64: 12}
 
 
 @dataclass(frozen=True, slots=True)
 class StructureLayout:
-    """Hold the size of one structure, and the offsets of its named members except bit fields."""
+    """The size of a structure, and the offsets of its named members that are not bit fields."""
 
     bytes: int
     members: dict[str, int]  # offsets in bytes
@@ -40,7 +41,7 @@ def structure_layouts(btf: bytes, names: Collection[str]) -> dict[str, Structure
         raise ValueError("this is not BTF: it has another magic number")
     text = btf[head + text_at : head + text_at + text_bytes]
     places = {text.find(b"\0" + name.encode() + b"\0") + 1: name for name in names}
-    wanted = {place: name for place, name in places.items() if place}  # 0: without a name
+    wanted = {place: name for place, name in places.items() if place}  # 0: a type without a name
     found: dict[str, StructureLayout] = {}
     at, end = head + type_at, head + type_at + type_bytes
     while at < end:
@@ -55,7 +56,7 @@ def structure_layouts(btf: bytes, names: Collection[str]) -> dict[str, Structure
 
 
 def _members(btf: bytes, at: int, count: int, text: bytes, *, packed: bool) -> dict[str, int]:
-    """Return the members' offsets; with `packed` the highest byte is a bit field's width."""
+    """Return the offset of each member; with `packed`, the highest byte has a bit field's width."""
     places: dict[str, int] = {}
     for number in range(count):
         name_at, _, offset = _MEMBER.unpack_from(btf, at + number * _MEMBER.size)
@@ -66,20 +67,20 @@ def _members(btf: bytes, at: int, count: int, text: bytes, *, packed: bool) -> d
     return places
 
 
-PRIVATE = (  # the block layer's own structures that a scheduler shares with it
+PRIVATE = (  # structures of the block layer that schedulers use, from no public header
     "elevator_mq_ops", "elevator_type", "elevator_queue", "elv_fs_entry", "blk_mq_alloc_data",
     "blk_mq_ctx", "blk_mq_tags",
 )  # fmt: skip
 LAYOUT = Path("bpref/layout.c")
-RUNNING = Path("/sys/kernel/btf/vmlinux")  # the BTF of the kernel that runs
+RUNNING = Path("/sys/kernel/btf/vmlinux")  # the BTF of the running kernel
 
 
 def compared(into: Path, headers: Path, block_source: Path) -> str:
-    """Return why a scheduler built from this source must not be loaded into the headers' kernel.
+    """Return why a scheduler built with this source must not be loaded into the headers' kernel.
 
-    The text is empty if it may be loaded. Another patch level, or a vendor's kernel of the same
-    level, may have other structures. If BTF shows the kernel's structures, the build compares them;
-    otherwise the same version number is enough.
+    The text is empty if the scheduler may be loaded. A kernel of another patch level, or a vendor's
+    kernel of the same level, may have different structures. If the kernel has BTF, the build
+    compares the structures. Without BTF, an equal version number is enough.
     """
     ours, theirs = version_of(block_source), header_version(headers)
     btf = _btf_of(headers, into)
@@ -97,9 +98,9 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 
 
 def by_number_alone(built: Path) -> bool:
-    """Return whether the build of the schedulers compared only the version numbers of Linux.
+    """Return whether the build of the schedulers compared only Linux versions, no structures.
 
-    If so, the build did not compare the kernel's structures by BTF. `built` is the build directory.
+    `built` is the build directory.
     """
     return not (built / LAYOUT).exists()
 
@@ -112,7 +113,7 @@ def version_of(source: Path) -> str | None:
 
 
 def header_version(headers: Path) -> str | None:
-    """Return the version that headers belong to, or None; a distribution's release lacks it."""
+    """Return the Linux version of headers, or None; a distribution's release name lacks it."""
     text = _text(headers / "include/generated/uapi/linux/version.h")
     fields = re.findall(r"LINUX_VERSION_(?:MAJOR|PATCHLEVEL|SUBLEVEL) (\d+)", text)
     return ".".join(fields) if len(fields) == 3 else None
@@ -133,7 +134,7 @@ def _text(path: Path) -> str:
 
 
 def layout_check(kernel: Mapping[str, StructureLayout]) -> str:
-    """Return C code that compiles only where the private structures match the kernel's."""
+    """Return C code that does not compile if the private structures differ from the kernel's."""
     lines = ["// SPDX-License-Identifier: GPL-2.0-only", '#include "bpref.h"', ""]
     for name, layout in kernel.items():
         differs = f'"this source has another struct {name} than the kernel"'

@@ -18,13 +18,13 @@ from ssdbench.host.kernel_source import by_number_alone, compared, release_of
 from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
 
-# In the order in which they must be loaded: tmerge uses a symbol of flash.
+# Modules in the order in which they must be loaded: tmerge uses a symbol of flash.
 MODULES = ("ssdb_flash", "ssdb_tmerge", "ssdb_bpref", "ssdb_slam")
 DEFAULT_DIRECTORY = "/var/lib/ssdbench/kmod"
 DKMS = "dkms.conf"
-NEEDS = ("configfs",)  # modules of the kernel that ours need
+NEEDS = ("configfs",)  # modules of Linux that our modules need
 NEEDS_OF_OURS = {"ssdb_tmerge": ("ssdb_flash",)}
-SCHEDULERS = "ssdb_bpref"  # can be built only with the kernel's source
+SCHEDULERS = "ssdb_bpref"  # needs the kernel's source to be built
 TESTED_ON = "6.1, 6.12 and 7.x"
 _NOT_ROOT = "Run as root."
 _IN_ROOT = """set -e
@@ -35,7 +35,8 @@ mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 exec chroot "$root" "$@"
 """
-# What names the fault in a build's output; make then repeats "Error" for each directory.
+# Lines in a build's output that name the fault; make prints further "Error" lines, one per
+# directory.
 _WRONG = re.compile(r"error|\*\*\*|not found|No such file", re.IGNORECASE)
 _OF_MAKE = re.compile(r"\*\*\* \[.*\] Error \d+$")
 _log = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ def built_directory() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ModuleState:
-    """Hold the state of one of our modules on this host."""
+    """What this host has of one of our modules: built, loaded, in use."""
 
     name: str
     built: Path | None
@@ -75,7 +76,7 @@ class ModuleState:
 
 
 def source_directory() -> Path:
-    """Return the module sources, in the clone or in the wheel. Raises HostLacks."""
+    """Return the directory of the modules' sources, in the clone or wheel. Raises HostLacks."""
     for candidate in (Path(__file__).parents[2] / "kmod", Path(__file__).parents[1] / "kmod"):
         if (candidate / "Kbuild").is_file():
             return candidate
@@ -86,7 +87,7 @@ def source_directory() -> Path:
 
 
 def sources(source: Path) -> list[Path]:
-    """List the files that a build needs, without tests and the products of earlier builds."""
+    """List the source files that a build needs, without tests and the output of earlier builds."""
     return [
         path
         for path in sorted(source.rglob("*"))
@@ -127,11 +128,11 @@ def build(
     """Copy the sources and build every module that can be built.
 
     Without `block_source` (the kernel's own block/ directory) the schedulers are left out, because
-    they need its private headers. `root` is a directory whose compiler and libraries are used; it
-    holds `headers` and, at their own paths, also `places`. Using `root` needs root's rights.
-    `release` names the package to suggest when headers are missing, `options` go to make. Raises
-    HostLacks with the compiler's first complaint when no module can be built; only a successful
-    build replaces the last one.
+    they need its private headers. With `root`, the build uses the compiler and libraries in this
+    directory tree. The tree contains `headers`, and the directories `places` are made visible in it
+    at their own paths. This needs root's rights. `release` names the package to suggest when
+    headers are missing, `options` go to make. Raises HostLacks with the compiler's first error when
+    no module can be built. Then the modules of the last build remain.
     """
     _check_sources(headers, block_source, release)
     with ExitStack() as stack:
@@ -156,7 +157,7 @@ def build(
         arguments = [f"KDIR={seen_at}", f"KSRC={block_source or ''}", *options]
         seen = [str(path) for path in (work, *places)]
         first = _make(work, wanted, arguments, seen, root)
-        if first:  # build them one by one, to keep those that can be built
+        if first:  # not all could be built: build one by one, and keep the good ones
             _log.info("not all modules can be built; trying each")
             for name in wanted:
                 if said := _make(work, with_needs([name]), arguments, seen, root):
@@ -172,12 +173,13 @@ def build(
 
 @contextmanager
 def _taking_the_place_of(into: Path) -> Iterator[Path]:
-    """Yield a directory to fill; it replaces `into` when the block ends without an error.
+    """Yield a new directory to fill; it replaces `into` when the block ends without an error.
 
-    The old directory is removed last; if the replacement is interrupted, it comes back.
+    The old directory is removed last. If the replacement is interrupted, the old directory gets its
+    name back.
     """
     work, before = (into.with_name(f".{into.name}.{which}") for which in ("new", "before"))
-    shutil.rmtree(work, ignore_errors=True)  # left by a build that was killed
+    shutil.rmtree(work, ignore_errors=True)  # left over from a killed build
     try:
         yield work
         if into.exists():
@@ -192,7 +194,8 @@ def _taking_the_place_of(into: Path) -> Iterator[Path]:
 
 
 def _check_sources(headers: Path, block_source: Path | None, release: str) -> None:
-    # Any other Makefile would be run; the one of our own sources calls itself without end.
+    # A Makefile from somewhere else would be executed; and if it is our own Makefile, it would call
+    # itself without end.
     if not (headers / "Makefile").exists() or release_of(headers) is None:
         raise HostLacks(f"there are no kernel headers at {headers}", hint=_headers_hint(release))
     if block_source is not None and not (block_source / "block" / "elevator.h").exists():
@@ -210,7 +213,7 @@ def _make(
     places: Sequence[str],
     root: Path | None,
 ) -> str:
-    """Build some modules; return the compiler's first complaint, or an empty text."""
+    """Build some modules; return the compiler's first error, or an empty text."""
     directories = " ".join(name.removeprefix("ssdb_") for name in names)
     argv = ["make", "-s", f"-j{os.cpu_count()}", "-C", str(into), f"SSDB={directories}"]
     argv += [*arguments, "modules"]
@@ -229,7 +232,10 @@ def _make(
 
 
 def _headers_hint(release: str) -> str:
-    """Return how to get the headers; names a package only if it has this kernel's headers."""
+    """Return how to install the headers.
+
+    A package is named only if it has the headers of this kernel.
+    """
     for package, tool, options in (
         (f"linux-headers-{release}", "apt-get install", ("apt-cache", "show")),
         (f"kernel-devel-{release}", "dnf install", ("dnf", "-q", "list", "--available")),
@@ -252,8 +258,8 @@ def _headers_hint(release: str) -> str:
 def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:
     """Make a source directory `ssdbench-MODULE-VERSION` per module for DKMS, in build order.
 
-    The keys are the names of the DKMS packages. Raises UsageError when a directory exists,
-    HostLacks when it cannot be written.
+    The result is the directories by the names of the DKMS packages. Raises UsageError when a
+    directory exists, HostLacks when it cannot be written.
     """
     names = {name: f"ssdbench-{name.removeprefix('ssdb_')}" for name in MODULES}
     trees = {package: into / f"{package}-{version}" for package in names.values()}
@@ -278,7 +284,7 @@ def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:
 
 
 def copy_sources(source: Path, into: Path) -> None:
-    """Copy the files that a build needs. Raises OSError."""
+    """Copy the source files that a build needs into a directory. Raises OSError."""
     for path in sources(source):
         copy = into / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -286,7 +292,7 @@ def copy_sources(source: Path, into: Path) -> None:
 
 
 def obstacles(sysfs: Sysfs) -> list[str]:
-    """List every reason why this host would refuse an unsigned module."""
+    """List every reason why this host would refuse to load an unsigned module."""
     reasons = []
     if not sysfs.exists("/proc/modules"):
         reasons.append("this kernel was built without loadable modules")
@@ -320,7 +326,7 @@ def built_for(module: Path) -> str | None:
 
 
 def require_of_kernel(name: str, root: Path) -> None:
-    """Raise HostLacks unless the running kernel comes with this module."""
+    """Raise HostLacks unless the running kernel has its own module with this name."""
     directory = root / "lib" / "modules" / platform.release()
     wanted = name.replace("-", "_")
     for index in ("modules.dep", "modules.builtin"):
@@ -362,7 +368,7 @@ def load(state: ModuleState) -> None:
 
 
 def unbuilt(name: str = "") -> HostLacks:
-    """Return the error for a module, or for all modules, not built for the running kernel."""
+    """Return the error for a module that was not built for the running kernel; or for all."""
     built = directory().glob("[!.]*/**/*.ko")
     others = sorted({path.relative_to(directory()).parts[0] for path in built})
     but = f"; there are modules for {', '.join(others)}" if others else ""
@@ -375,7 +381,7 @@ def unbuilt(name: str = "") -> HostLacks:
 
 
 def note(name: str, built: Path) -> str:
-    """Return a warning for the user who loads a module from this directory, or an empty text."""
+    """Return a warning for a user who loads a module from this directory; empty without one."""
     if name == SCHEDULERS and by_number_alone(built):
         return (
             "only the version number shows that its source fits this kernel, which has no BTF; if "
@@ -385,12 +391,12 @@ def note(name: str, built: Path) -> str:
 
 
 def with_needs(names: Collection[str]) -> list[str]:
-    """Return the modules in an order in which each module follows the modules that it needs."""
+    """Return the modules and those they need, in an order that can be loaded."""
     return list(dict.fromkeys(n for name in names for n in (*NEEDS_OF_OURS.get(name, ()), name)))
 
 
 def users(sysfs: Sysfs, name: str) -> list[str]:
-    """List the commands that end each use of a module."""
+    """List for each use of a module the command that ends this use."""
     if name == SCHEDULERS:
         chosen = {
             kernel: sysfs.find(f"/sys/block/{kernel}/queue/scheduler") or ""

@@ -1,4 +1,4 @@
-"""Lock the host and each target for one run; a lock ends with its process."""
+"""Lock the host and each target for one run; when a process ends, its locks end."""
 
 import fcntl
 import os
@@ -19,9 +19,10 @@ from ssdbench.host.processes import side_by_side_leader
 class Lock:
     """Hold a lock file inside `with`; a killed process loses the lock too.
 
-    The lock file is removed at the end. A process that opened the file before locks a removed file,
-    so a lock counts only if its path leads to the locked file. When another process ("process
-    4711") has the lock, entering raises `taken(holder)`.
+    The lock file is removed when the block ends. Another process that had opened the file before
+    would then lock a removed file. So a lock counts only if its path still leads to the locked
+    file. When another process holds the lock, entering the block raises `taken(holder)`, in which
+    holder is a text such as "process 4711".
     """
 
     def __init__(self, path: Path, taken: Callable[[str], SsdbenchError]) -> None:
@@ -49,7 +50,7 @@ class Lock:
         self._descriptor = -1
 
     def holder(self) -> int | None:
-        """Return the process id in the lock file, if any."""
+        """Return the id of the process that holds the lock, from the lock file, if it is there."""
         try:
             text = self._path.read_text().strip()
         except OSError:
@@ -59,10 +60,11 @@ class Lock:
 
 @contextmanager
 def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Wait for a lock file and hold it during a block; `busy` is called if we must wait.
+    """Wait for a lock file and hold its lock during a block; if it is not free, call `busy` first.
 
     Programs that `command.run` starts in the block inherit the lock. The programs of a killed
-    process still run for a while and would disturb the next holder.
+    process continue for a short time, in which they would disturb the next process that gets the
+    lock.
     """
     descriptor = _opened(path)
     try:
@@ -74,7 +76,7 @@ def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[Non
         with command.inherited(descriptor):
             yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # also when a program that inherited it still runs
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # frees it for programs that inherited it, too
         os.close(descriptor)
 
 
@@ -92,7 +94,7 @@ def until_free(path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    """Open a lock file, created if missing; return its descriptor.
+    """Open a lock file, or create it if it is missing; return its descriptor.
 
     Raises OSError, and HostLacks when another user (not root) could have made or changed the file.
     """
@@ -101,7 +103,7 @@ def _opened(path: Path) -> int:
 
 
 def _locked(path: Path) -> int | None:
-    """Return a descriptor with the lock; None if the file is gone. Raises OSError."""
+    """Return a descriptor that holds the lock; None if the file was removed. Raises OSError."""
     descriptor = _opened(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -122,14 +124,14 @@ def _leads_to(path: Path, descriptor: int) -> bool:
 
 
 def _remove(path: Path, descriptor: int) -> None:
-    """Remove a lock file; the descriptor holds its lock."""
+    """Remove a lock file whose lock `descriptor` holds."""
     if _leads_to(path, descriptor):
-        with suppress(OSError):  # a file that stays does no harm
+        with suppress(OSError):  # a lock file that remains does no harm
             path.unlink()
 
 
 def host_lock(directory: Path | None = None) -> Lock:
-    """Return the lock of this host: two runs at once would disturb each other."""
+    """Return the lock of this host, because two runs at the same time would disturb each other."""
     return Lock(
         (directory or lock_directory()) / "host.lock",
         lambda holder: HostLacks(
@@ -140,20 +142,20 @@ def host_lock(directory: Path | None = None) -> Lock:
 
 
 def led(directory: Path | None = None) -> bool:
-    """Return whether our parent process holds the lock of this host for us."""
+    """Return whether our parent process holds the lock of this host for its children."""
     above = side_by_side_leader()
     return above is not None and host_lock(directory).holder() == above
 
 
 def target_lock(target_id: str, directory: Path | None = None) -> Lock:
-    """Return the lock of one target, by its identity; stale locks of others are removed."""
+    """Return the lock of the target with this identity; remove locks that killed processes left."""
     directory = directory or lock_directory()
-    # Remove target locks of killed processes; the caller holds the host's lock meanwhile
+    # Remove target locks of killed processes; the caller holds the host's lock meanwhile.
     for path in directory.glob("target-*.lock"):
         try:
             descriptor = _locked(path)
         except (OSError, HostLacks):
-            continue  # in use, or not ours
+            continue  # in use, or of another user
         if descriptor is not None:
             _remove(path, descriptor)
             os.close(descriptor)

@@ -1,7 +1,7 @@
 """Find loop devices over a file or device, and the file or device below a loop device.
 
-Files and devices are identified by device and inode numbers, because a path may be deleted, lead
-elsewhere in another mount namespace, or be one of many nodes of a device.
+Files and devices are identified by device and inode numbers. A path is not enough: it may be
+deleted, it may lead elsewhere in another mount namespace, and a device may have several nodes.
 """
 
 import errno
@@ -23,7 +23,7 @@ Thing = str | tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """Hold which file or device a loop device lies on, and where it begins there."""
+    """The file or device that holds the data of a loop device, and where the data begin."""
 
     inode: tuple[int, int]  # (st_dev, st_ino) of the file or of the device's node
     device: str = ""  # `8:1` of a block device, empty for a file
@@ -31,7 +31,7 @@ class Backing:
 
     @property
     def thing(self) -> Thing:
-        """Return the backing file or device: a device by its number, whatever its node."""
+        """Return the number of the backing device, or the inode of the backing file."""
         return self.device or self.inode
 
 
@@ -56,7 +56,7 @@ def _behind(name: str, sysfs: Sysfs) -> Backing | None:
         answer = fcntl.ioctl(descriptor, GET_STATUS, bytes(_STATUS.size))
         asked = major_minor(os.fstat(descriptor).st_rdev)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # it was detached meanwhile
+        if error.errno == errno.ENXIO:  # detached meanwhile
             return None
         raise
     finally:
@@ -70,8 +70,8 @@ def _behind(name: str, sysfs: Sysfs) -> Backing | None:
 def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
     """Return the kernel names of all loop devices over a device or file. Raises OSError.
 
-    Only root may query loop devices; for other users `path` is compared with the path of the
-    backing file.
+    Only root may query loop devices. For other users, `path` is compared with the path of the
+    backing file that sysfs shows.
     """
     attached, unasked = sysfs.once("loops", lambda: _attached(sysfs))
     leading = (name for name, file in unasked.items() if path and _leads_to(path, file))
@@ -79,7 +79,7 @@ def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
 
 
 def _attached(sysfs: Sysfs) -> tuple[dict[Thing, list[str]], dict[str, str]]:
-    """Return all loop devices by backing file or device, and those that only root may query."""
+    """Return all loop devices by their file or device, and those that only root may query."""
     attached: dict[Thing, list[str]] = {}
     unasked: dict[str, str] = {}
     for name in sysfs.listed("/sys/block"):
@@ -100,5 +100,5 @@ def _attached(sysfs: Sysfs) -> tuple[dict[Thing, list[str]], dict[str, str]]:
 def _leads_to(one: str, other: str) -> bool:
     try:
         return one == other or Path(one).samefile(other)
-    except OSError:  # one of them is gone or not visible here
+    except OSError:  # a device is gone or not visible here
         return False

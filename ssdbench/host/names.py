@@ -1,8 +1,8 @@
-"""Escape a name for the program that gets it, or refuse the name; pure.
+"""Escape a name for the program that reads it, or refuse the name; no I/O.
 
 A name is a path, an address or a serial number. Another person may have chosen its letters, and
-each program gives some letters a special meaning. No name passes through a shell, so only the
-program's own rules count.
+each program gives some letters a special meaning. No shell reads these names, so only the rules of
+the program itself matter.
 
 This list has no entry for these programs: dmsetup, which ssdbench never starts; wipefs, lsblk, mkfs
 and others, which get absolute paths of nodes as single arguments; make and apt, for which
@@ -18,24 +18,24 @@ from ssdbench.errors import UsageError
 
 
 class Reader(StrEnum):
-    """List the programs that read a name, such as fio."""
+    """The programs and options that read a name; each has its own rules."""
 
     QEMU = "QEMU"  # the value of an option such as -blockdev, -chardev, -device or -qmp
     VIRTIOFSD = "virtiofsd"  # the value of an option behind -o
     FIO = "fio"  # a value in a job file
-    FIO_FILE = "fio's list of files"  # filename and read_iolog
+    FIO_FILE = "fio's list of files"  # the options filename and read_iolog
     MOUNT = "mount"  # source and place of a mount
     SSH = "ssh"  # the host to reach
     DASK = "dask"  # the address of a scheduler
-    SYSTEMD = "systemd-run"  # a word of the command of a unit
+    SYSTEMD = "systemd-run"  # one word of the command that a unit runs
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """The characters that a program needs escaped, and the characters that it cannot be given."""
+    """The characters that must be escaped for a program, and those that it cannot be given."""
 
     escaped: Mapping[str, str] = field(default_factory=dict)
-    refused: str = r"(?!)"  # a pattern; this one matches nothing
+    refused: str = r"(?!)"  # a pattern of characters; this one matches nothing
     source: str = ""
 
 
@@ -67,7 +67,10 @@ SPELLINGS: Mapping[Reader, Spelling] = {
 
 
 def written(reader: Reader, name: str) -> str:
-    """Return a name with the escapes of its reader. Raises UsageError if a part has no escape."""
+    """Return a name with the escapes that its reader needs.
+
+    Raises UsageError if a character of the name cannot be escaped.
+    """
     spelling = SPELLINGS[reader]
     if found := re.search(spelling.refused, name):
         where = f", for the {found.group()!r} in it" if found.group() else ""
@@ -79,5 +82,8 @@ def written(reader: Reader, name: str) -> str:
 
 
 def behind_env(argv: Sequence[str]) -> list[str]:
-    """Return a command for `env NAME=VALUE …`, which would read `a=b/program` as a variable."""
+    """Return a command that env(1) can start with `env NAME=VALUE …`.
+
+    env would read a program such as `a=b/program` as a variable.
+    """
     return ["sh", "-c", 'exec "$0" "$@"', *argv] if "=" in argv[0] else list(argv)

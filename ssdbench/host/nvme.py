@@ -33,7 +33,7 @@ MONITOR_GUID = bytes.fromhex("927ac08cd0846c9c7043e6d4585ed485")
 MONITOR_LOG, MONITOR_FEATURE, MONITOR_BYTES = 0xC3, 0xC5, 512
 
 DEFAULT_TIMEOUT_MS = 10_000
-ALL = 0xFFFFFFFF  # namespaces
+ALL = 0xFFFFFFFF  # all namespaces
 _GENERIC = "/sys/class/nvme-generic"
 
 
@@ -70,14 +70,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Hold the drive's answer: its data, and dword 0 of the completion."""
+    """The drive's answer to a command: the data, and dword 0 of the completion."""
 
     data: bytes
     result: int
 
 
 class NvmeRefused(DeviceError):
-    """Report that the drive completed a command with an error status."""
+    """The drive completed a command with an error status."""
 
     def __init__(self, opcode: int, status: int) -> None:
         kind, code = status >> 8 & 7, status & 0xFF
@@ -88,13 +88,13 @@ class NvmeRefused(DeviceError):
 
 
 class Nvme:
-    """Send commands to an open controller or namespace node."""
+    """An open node of a controller or namespace, to which commands are sent."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def nsid(self) -> int:
-        """Return the number of the namespace behind the node. Raises DeviceError."""
+        """Return the number of the namespace that the node belongs to. Raises DeviceError."""
         try:
             return fcntl.ioctl(self._descriptor, NVME_IOCTL_ID)
         except OSError as error:
@@ -115,7 +115,7 @@ class Nvme:
         return self.admin(Command(IDENTIFY, nsid, cdw10=structure, reads_bytes=4096)).data
 
     def log_page(self, page: int, size_bytes: int) -> bytes:
-        """Return the first bytes of a log page, without clearing asynchronous events."""
+        """Return the first bytes of a log page; asynchronous events are not cleared."""
         dwords = size_bytes // 4 - 1
         retain = 1 << 15
         cdw10 = page | retain | (dwords & 0xFFFF) << 16
@@ -131,7 +131,7 @@ class Nvme:
         )
 
     def set_feature(self, feature: int, value: int, *, nsid: int = 0, data: bytes = b"") -> None:
-        """Set a feature until the next reset; the drive never saves the feature."""
+        """Set a feature of the drive until its next reset, without saving it permanently."""
         self.admin(Command(SET_FEATURES, nsid, cdw10=feature, cdw11=value, data=data))
 
     def _send(self, request: int, command: Command) -> Reply:
@@ -157,7 +157,7 @@ class Nvme:
 
 @contextmanager
 def opened(node: Path) -> Iterator[Nvme]:
-    """Open a node for reading only. Raises HostLacks, DeviceError."""
+    """Open a node for read access. Raises HostLacks, DeviceError."""
     with blockdev.opened(node) as descriptor:
         yield Nvme(descriptor)
 
@@ -179,10 +179,10 @@ def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
 
 @contextmanager
 def generic(node: Path, claim_fd: int) -> Iterator[int]:
-    """Open the generic node of the namespace whose block node is claimed, for reading and writing.
+    """Open, for reading and writing, the generic node of the namespace that was claimed.
 
-    Raises HostLacks when it is missing, DeviceLost when it belongs to another namespace,
-    and DeviceError.
+    `claim_fd` is the claimed block node. Raises HostLacks when the generic node is missing,
+    DeviceLost when it belongs to another namespace, and DeviceError.
     """
     name = Path(os.path.realpath(node)).name
     path = generic_node(name)

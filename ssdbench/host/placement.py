@@ -1,8 +1,8 @@
-"""Keep this process on some CPUs and memory nodes, and all CPUs out of deep idle states.
+"""Restrict this process to CPUs and memory nodes, and keep all CPUs out of deep idle states.
 
-Programs that are started within such a block inherit its CPUs and memory policy. The
-kernel drops the idle limit when its file is closed, so a killed process leaves none
-behind (Documentation/power/pm_qos_interface.rst).
+Programs that are started within such a block inherit its CPUs and memory policy. The kernel removes
+the idle limit when the file that set it is closed, so the limit ends with a killed process
+(Documentation/power/pm_qos_interface.rst).
 """
 
 import ctypes
@@ -23,7 +23,10 @@ _MOST_NODES = 1024
 
 @contextmanager
 def shallow_idle() -> Iterator[None]:
-    """Keep all CPUs out of idle states that take time to leave. Raises HostLacks."""
+    """During the block, keep all CPUs out of idle states that take long to leave.
+
+    Raises HostLacks.
+    """
     with ExitStack() as held:
         try:
             node = held.enter_context(Path(LATENCY_NODE).open("r+b", buffering=0))
@@ -38,7 +41,10 @@ def shallow_idle() -> Iterator[None]:
 
 @contextmanager
 def pinned(cpus: Collection[int]) -> Iterator[None]:
-    """Keep this process on some CPUs; an empty set changes nothing. Raises HostLacks."""
+    """During the block, restrict this process to some CPUs; an empty set changes nothing.
+
+    Raises HostLacks.
+    """
     if not cpus:
         yield
         return
@@ -81,10 +87,10 @@ def memory_policy(policy: str) -> Iterator[None]:
 
 
 def policy_of(process: str = "self", *, root: Path = Path("/")) -> str:
-    """Return the policy of a process, or of a thread named `PID/task/TID`; empty if not shown.
+    """Return the memory policy of a process, or of a thread `PID/task/TID`; empty if not shown.
 
-    The first mapping belongs to the program's file and has no policy of its own, so the kernel
-    shows the policy of the task there.
+    The policy is read at the first memory mapping. This mapping belongs to the program's file and
+    has no policy of its own, so the kernel shows the policy of the process or thread for it.
     """
     try:
         with (root / "proc" / process / "numa_maps").open() as maps:
@@ -107,7 +113,7 @@ def _set(policy: str) -> None:
     mask = (ctypes.c_ulong * (_MOST_NODES // width))()
     for node in cpu_list(nodes):
         mask[node // width] |= 1 << node % width
-    # Without nodes the kernel wants no mask.
+    # Without nodes, the kernel accepts no mask.
     given, most = (mask, _MOST_NODES) if nodes else (None, 0)
     library.set_mempolicy.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong]
     if library.set_mempolicy(_MODES[mode], given, most) != 0:

@@ -1,8 +1,9 @@
 """Identify processes by id and start time, because an id alone is reused.
 
-This module also has blocks that signals must not interrupt, a memory limit, and the leader. When
-several drives are measured at once, one process leads: it holds the host's lock for its children
-and names itself in their environment. Only the children of the leader accept that name.
+This module also has blocks that signals must not interrupt, a memory limit, and the leader process.
+When several drives are measured at the same time, the leader holds the host's lock for its child
+processes. It states its process id in the environment of its children. A process accepts this id
+only if it belongs to its parent.
 """
 
 import os
@@ -23,21 +24,21 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """Identify one process for all time: its number, its start time and the boot."""
+    """What identifies one process for all time: its process id, its start time and the boot id."""
 
     pid: int
     started_ticks: int
     boot_id: str
 
     def alive(self) -> bool:
-        """Return whether exactly this process still runs; a zombie does not count."""
+        """Return whether this same process still runs; a zombie does not count as running."""
         return self == find(self.pid)
 
     def works_on(self, directory: Path) -> bool:
         """Return whether the process is an ssdbench command with open files of a run directory.
 
-        A user who may write a run directory could name any process in it, so the name is not
-        enough. Raises PermissionError for another user's process.
+        A user who can write to a run directory can store the id of any process in it, so the stored
+        id is not enough. Raises PermissionError for another user's process.
         """
         own = Path("/proc") / str(self.pid)
         try:
@@ -62,7 +63,7 @@ class ProcessId:
 
 
 def _file(descriptor: Path) -> tuple[int, int] | None:
-    """Return the file that a descriptor leads to; None if the descriptor is closed."""
+    """Return the path of the file that a descriptor has open; None if the descriptor is closed."""
     try:
         found = descriptor.stat()
     except OSError:
@@ -71,13 +72,13 @@ def _file(descriptor: Path) -> tuple[int, int] | None:
 
 
 def find(pid: int, *, root: Path = Path("/")) -> ProcessId | None:
-    """Return the process with that number as it is now, or None."""
+    """Return the process that has this process id now, or None."""
     try:
         stat = (root / "proc" / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
         boot_id = (root / BOOT_ID.lstrip("/")).read_text(encoding="ascii").strip()
     except OSError:
         return None
-    # The name is in brackets and may hold anything, also brackets and blanks.
+    # The name is in parentheses and may contain anything, also parentheses and spaces.
     fields = stat.rpartition(")")[2].split()
     if len(fields) < _START_FIELD - 2 or fields[0] in ("Z", "X"):
         return None
@@ -85,7 +86,7 @@ def find(pid: int, *, root: Path = Path("/")) -> ProcessId | None:
 
 
 def ours() -> ProcessId:
-    """Return this process. Raises OSError where /proc is not mounted."""
+    """Return the identity of this process. Raises OSError if /proc is not mounted."""
     process = find(os.getpid())
     if process is None:
         raise FileNotFoundError("/proc does not show this process")
@@ -94,9 +95,9 @@ def ours() -> ProcessId:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Delay Ctrl-C, SIGTERM and SIGHUP until the end of a block that must not be left half done.
+    """Delay Ctrl-C, SIGTERM and SIGHUP until the end of a block that must not be interrupted.
 
-    Python runs signal handlers in the main thread only, so other threads need no shield.
+    Python runs signal handlers only in the main thread, so this does nothing in other threads.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -137,11 +138,11 @@ def _data_bytes() -> int:
 
 @contextmanager
 def memory_at_most(most_bytes: int) -> Iterator[None]:
-    """Make requests for more memory in a block fail, also in C libraries (MemoryError).
+    """Limit the memory of this process in a block; requests above the limit fail (MemoryError).
 
     The limit counts private writable memory of the whole process (setrlimit(2), RLIMIT_DATA),
-    without the pages of programs and libraries. A process close to the limit still gets
-    `LEAST_ROOM_BYTES`, because otherwise not even a thread could start.
+    without the pages of programs and libraries, and also applies to C libraries. A process close to
+    the limit still gets `LEAST_ROOM_BYTES`, because otherwise not even a thread could start.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     most_bytes = max(most_bytes, _data_bytes() + LEAST_ROOM_BYTES)
@@ -157,11 +158,11 @@ LEADER_VARIABLE = "SSDBENCH_BESIDE"
 
 
 def side_by_side_leader() -> int | None:
-    """Return the parent process when it leads us in measuring several drives, else None."""
+    """Return the parent process if it measures several drives and leads us, else None."""
     parent = os.getppid()
     return parent if os.environ.get(LEADER_VARIABLE) == str(parent) else None
 
 
 def child_env() -> dict[str, str]:
-    """Return the environment that tells a child that we lead it."""
+    """Return the environment variables that make a child process accept us as its leader."""
     return {LEADER_VARIABLE: str(os.getpid())}

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 
-_KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "loongarch64": 272}  # system calls
+_KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "loongarch64": 272}  # of the system call
 _KCMP_FILES = 2
 _MEDIA = (stat.S_IFBLK, stat.S_IFREG)  # kinds of files whose users are listed
 _INITIAL = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h
-# The source of these is only a word, even if it reads like the name of a drive.
+# In mounts of these types, the source is only a word, even if it looks like a drive's name.
 WITHOUT_SOURCE = frozenset({"tmpfs", "ramfs", "overlay", "proc", "sysfs"})
 _libc = ctypes.CDLL(None, use_errno=True)
 Key = tuple[int, int]
@@ -21,24 +21,24 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Hold one line of mountinfo."""
+    """One line of the kernel's mountinfo: a mount."""
 
-    major_minor: str  # anonymous (0:N) for btrfs, zfs, overlay
+    major_minor: str  # anonymous (0:N) for btrfs, zfs and overlay
     mount_point: str
     file_system: str
     source: str  # device node, dataset or label
-    seen_by: int = 0  # a process in its mount namespace; 0 for ours
-    root: str = field(default="/", compare=False)  # the directory of the file system that it shows
-    options: str = field(default="", compare=False)  # of the file system, still escaped
+    seen_by: int = 0  # id of a process in its mount namespace; 0: our namespace
+    root: str = field(default="/", compare=False)  # directory of the file system that is mounted
+    options: str = field(default="", compare=False)  # of the file system, with mountinfo's escapes
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """Hold a process that has a device or file open."""
+    """A process that has a device or file open."""
 
     pid: int
     command: str
-    of_file: bool = False  # a regular file, not a device
+    of_file: bool = False  # whether it is a regular file, not a device
 
     def __str__(self) -> str:
         return f"process {self.pid} ({self.command})"
@@ -57,8 +57,9 @@ class Procfs:
     def all_mounts(self) -> list[Mount]:
         """Return all mounts in our namespace, and mounts in others of devices not mounted here.
 
-        A container or a service may have mounted a device that no other process sees. Namespaces
-        that we may not read are left out; the kernel's claim on their devices is still noticed.
+        A container or service may have mounted a device where no other process sees the mount.
+        Mount namespaces that we may not read are left out. The devices in them are still protected,
+        because another check finds the kernel's claim on a mounted device.
         """
         found = self.mounts()
         here = {mount.major_minor for mount in found}
@@ -76,7 +77,7 @@ class Procfs:
         return found
 
     def source(self, mount: Mount) -> os.stat_result | None:
-        """Return the stat of a mount's source at mount time; None if the source is not a path.
+        """Return stat of the file or device that was mounted; None if the source is not a path.
 
         The source may be a file: since Linux 6.12 EROFS needs no loop device.
         """
@@ -88,7 +89,7 @@ class Procfs:
             return None
 
     def seen(self, mount: Mount, path: str) -> Path:
-        """Return a path as the mount namespace of a mount sees it."""
+        """Return a path as a process in the mount namespace of `mount` can reach it."""
         root = self._proc / str(mount.seen_by) / "root" if mount.seen_by else Path("/")
         return root / path.lstrip("/")
 
@@ -100,7 +101,7 @@ class Procfs:
         """Return the devices and files that the kernel swaps to."""
         try:
             lines = (self._proc / "swaps").read_text(errors="surrogateescape").splitlines()[1:]
-        except FileNotFoundError:  # a kernel without swap
+        except FileNotFoundError:  # the kernel has no swap
             return []
         return [unescaped(line.split()[0]) for line in lines if line.strip()]
 
@@ -108,7 +109,7 @@ class Procfs:
         """Return whether /proc shows all processes of the host; false in most containers."""
         try:
             return str((self._proc / "self/ns/pid").readlink()) == _INITIAL
-        except OSError:  # a kernel without such namespaces
+        except OSError:  # the kernel has no such namespaces
             return True
 
     def openers(self, wanted: "Wanted") -> list[Opener]:
@@ -126,14 +127,14 @@ class Procfs:
 
 
 class OneLookProcfs(Procfs):
-    """Read each table once and keep the table, for lists of many devices."""
+    """Like Procfs, but read each table only once, for lists of many devices."""
 
     mounts = cache(Procfs.mounts)
     all_mounts = cache(Procfs.all_mounts)
     swap_areas = cache(Procfs.swap_areas)
 
     def openers(self, wanted: "Wanted") -> list[Opener]:
-        """Return the openers that the first call found."""
+        """Return processes as `Procfs.openers` does, from the table that the first call read."""
         found = {pid: one for key in wanted.keys for pid, one in self._used.get(key, {}).items()}
         return [found[pid] for pid in sorted(found)]
 
@@ -153,7 +154,7 @@ class OneLookProcfs(Procfs):
 
 
 def _key(status: os.stat_result) -> Key:
-    """Return the key of an open file: the number of a device, the inode of a regular file."""
+    """Return what identifies an open file: the number of a device, the inode of a regular file."""
     kind = stat.S_IFMT(status.st_mode)
     if kind in (stat.S_IFBLK, stat.S_IFCHR):
         return kind, status.st_rdev
@@ -162,7 +163,7 @@ def _key(status: os.stat_result) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Hold which open files to look for: devices by number, regular files by inode."""
+    """The open files to search for: devices by their number, regular files by their inode."""
 
     devices: frozenset[int] = frozenset()  # block devices
     inodes: frozenset[tuple[int, int]] = frozenset()  # (st_dev, st_ino)
@@ -170,13 +171,13 @@ class Wanted:
 
     @property
     def keys(self) -> frozenset[Key]:
-        """Return the keys of all wanted devices and files."""
+        """Return what identifies all wanted devices and files, in the form of `_key`."""
         devices = ((stat.S_IFBLK, number) for number in self.devices)
         characters = ((stat.S_IFCHR, number) for number in self.characters)
         return frozenset((*devices, *characters, *self.inodes))
 
     def matches(self, status: os.stat_result) -> bool:
-        """Return whether an open file is one of the files or devices to find."""
+        """Return whether an open file is one of the wanted files or devices."""
         if stat.S_ISBLK(status.st_mode):
             return status.st_rdev in self.devices
         if stat.S_ISCHR(status.st_mode):
@@ -185,7 +186,7 @@ class Wanted:
 
 
 def parse_mount(line: str) -> Mount | None:
-    """Parse a line of mountinfo (proc(5)); return None without its separator."""
+    """Parse a line of mountinfo (proc(5)); return None for a line without the separator " - "."""
     fields = line.split(" ")
     if "-" not in fields[6:]:
         return None
@@ -203,7 +204,7 @@ def parse_mount(line: str) -> Mount | None:
 
 
 def unescaped(text: str) -> str:
-    r"""Return a path of mountinfo or swaps, where the kernel writes a space as \040."""
+    r"""Return a path of mountinfo or swaps without escapes; the kernel writes a space as \040."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)
 
 
@@ -224,9 +225,9 @@ def _used_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result
 
 
 def _mapped_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
-    """Yield files mapped into memory; their descriptors may be closed.
+    """Yield the files that a process has mapped into memory, even if it has closed them.
 
-    With `wanted`, files that are not wanted may be left out; without it, all are yielded.
+    With `wanted`, other files may be left out. Without `wanted`, all files are yielded.
     """
     try:
         maps = (process / "maps").read_bytes()
@@ -262,7 +263,7 @@ def _descriptors(task: str, wanted: Wanted | None) -> Iterator[os.stat_result]:
 
 
 def _is_place_only(fdinfo: str) -> bool:
-    """Return whether a descriptor only names a place (O_PATH), without reading or writing."""
+    """Return whether a descriptor only names a file (O_PATH) and cannot read or write it."""
     try:
         text = Path(fdinfo).read_text()
     except OSError:
@@ -283,8 +284,8 @@ def _share_descriptors(process: Path, thread: str) -> bool:
     """Return whether a thread shares its process's file table, as almost all do (kcmp(2)).
 
     If the file tables are shared, the thread's descriptors need no check; a process may have
-    thousands of threads. The result is False if the kernel does not say. In this case the caller
-    checks the thread's descriptors, which only takes longer.
+    thousands of threads. The result is False if the kernel gives no answer. Then the caller checks
+    the thread's descriptors, too, which only takes longer.
     """
     number = _KCMP.get(os.uname().machine)
     if number is None or process.parent != Path("/proc"):

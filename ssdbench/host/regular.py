@@ -1,11 +1,11 @@
-"""Open regular files as targets, and mark which content of a file is ours.
+"""Open regular files as targets, and mark whether the content of a file was written by us.
 
-During a run the mark names the run. At its end the mark stores inode, size, time of change and a
-hash of samples. So a file that was copied over, formatted, mounted or replaced since then does not
-count as ours.
+During a run, the mark names the run. At the end of the run, the mark stores inode, size, time of
+change and a hash of samples of the content. So if the file was overwritten, formatted, mounted or
+replaced after the run, its content does not count as ours.
 
-Log files of runs are also compressed here: fio's histogram logs are mostly zeros and shrink to
-a fiftieth.
+This module also compresses log files of runs. fio's histogram logs are mostly zeros and need only
+1/50 of the space after this.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ from ssdbench.host import files
 from ssdbench.host.blockdev import major_minor
 from ssdbench.host.procfs import Procfs
 
-# <linux/fcntl.h> and <linux/stat.h>: arguments of statx, and offsets in its answer.
+# From <linux/fcntl.h> and <linux/stat.h>: arguments of statx, and offsets in its answer.
 _AT_FDCWD = -100
 _STATX_BTIME = 0x800
 _STATX_BYTES = 256
@@ -52,19 +52,20 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def held(descriptor: int) -> Path:
-    """Return a path to the open file itself, even if its old path now leads to another file."""
+    """Return a path that leads to an open file, even if its old path now leads to another file."""
     return Path(f"/proc/self/fd/{descriptor}")
 
 
 def born_ns(path: Path, inode: int) -> int | None:
     """Return when the file at `path` with that inode was created, in ns since 1970, or None.
 
-    A file system reuses inode numbers, so the time of birth identifies a file. The result is None
-    if another file is there, or if the file system does not store the time. The function uses
-    statx(2), which needs no right to open the file; Python has no call for it before 3.15.
+    File systems reuse inode numbers, so the time of creation is needed to identify a file. The
+    result is None if `path` is another file now, or if the file system does not store the time. The
+    function calls statx(2), which needs no permission to open the file. Python has no function for
+    statx before 3.15.
     """
     answer = ctypes.create_string_buffer(_STATX_BYTES)
-    ask = ctypes.CDLL(None).statx  # glibc 2.28
+    ask = ctypes.CDLL(None).statx  # in glibc since 2.28
     if ask(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, answer) != 0:
         return None
     (told,) = _STATX_MASK.unpack_from(answer)
@@ -87,7 +88,7 @@ def has_data(descriptor: int) -> bool:
 
 
 def claim(path: Path) -> int:
-    """Open a file for reading and writing under an exclusive lock; the caller closes it.
+    """Open a file for reading and writing, and lock it exclusively; the caller closes it.
 
     Raises BlockingIOError when another process holds the lock, and HostLacks when the file cannot
     be opened.
@@ -118,14 +119,14 @@ def direct_io_works(path: Path) -> bool:
 
 
 def in_memory(path: Path) -> bool:
-    """Return whether a file lies in memory, where some kernels also offer direct I/O."""
+    """Return whether a file is stored in memory, where some kernels also allow direct I/O."""
     device = major_minor(path.stat().st_dev)
     mounts = [mount for mount in Procfs().mounts() if mount.major_minor == device]
     return any(mount.file_system in MEMORY_FILE_SYSTEMS for mount in mounts)
 
 
 def room(path: Path) -> tuple[int, int, int]:
-    """Return bytes of the file system, bytes free for users, and bytes that the file uses."""
+    """Return three sizes in bytes: the file system, its free space for users, the file itself."""
     system, file = os.statvfs(path), path.stat()
     return (
         system.f_frsize * system.f_blocks,
@@ -135,13 +136,13 @@ def room(path: Path) -> tuple[int, int, int]:
 
 
 def whole_blocks(status: os.stat_result) -> tuple[int, int]:
-    """Return the bytes of a file that are whole blocks, and the bytes of a block."""
+    """Return how many bytes of a file are in whole blocks, and the block size in bytes."""
     block = status.st_blksize if status.st_blksize in (512, 4096) else 4096
     return status.st_size // block * block, block
 
 
 def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
-    """Raise DeviceLost unless the path leads to the claimed file, with as many whole blocks."""
+    """Raise DeviceLost unless the path leads to the claimed file, with the same whole blocks."""
     try:
         status = path.stat()
     except OSError as error:
@@ -165,7 +166,7 @@ def held_directory(directory: Path) -> int:
 
 
 def still_there(directory: Path, descriptor: int) -> None:
-    """Raise DeviceLost unless the path leads to the open directory."""
+    """Raise DeviceLost unless the path still leads to the directory that is open."""
     try:
         same = os.path.samestat(directory.lstat(), os.fstat(descriptor))
     except OSError as error:
@@ -174,18 +175,19 @@ def still_there(directory: Path, descriptor: int) -> None:
         raise DeviceLost(f"the file system on {directory} was unmounted or replaced")
 
 
-MARK = "user.ssdbench"  # extended attribute
-MOST_BYTES = 4096  # the longest mark
+MARK = "user.ssdbench"  # name of the extended attribute
+MOST_BYTES = 4096  # most bytes of a mark
 SAMPLES = 256
 SAMPLE_BYTES = 4096
-EDGE_BYTES = 1 << 20  # hashed at both ends, where partition tables and superblocks lie
+EDGE_BYTES = 1 << 20  # hashed at both ends of a file, where partition tables and superblocks are
 
 
 def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
-    """Mark a file, before the run writes to it, as in use by the run. Raises HostLacks.
+    """Mark a file as in use by a run, before the run writes to the file. Raises HostLacks.
 
-    `ours` means that the present content of the file is ours. The mark then keeps the hash of the
-    content, because a run that is killed before its first write has changed nothing.
+    With `ours`, an earlier run of ours wrote the present content of the file. Then the mark keeps
+    the hash of this content, so that it still counts as ours if the run is killed before its first
+    write.
     """
     status = os.fstat(descriptor)
     mark: dict[str, object] = {"run": run, "inode": status.st_ino, "size": status.st_size}
@@ -195,7 +197,10 @@ def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
 
 
 def mark_given_back(descriptor: int, path: Path) -> None:
-    """Mark the present content of a file as ours. Raises HostLacks."""
+    """At the end of a run, mark the present content of a file as written by us.
+
+    Raises HostLacks.
+    """
     try:
         os.fsync(descriptor)
         content = _content(descriptor)
@@ -205,7 +210,7 @@ def mark_given_back(descriptor: int, path: Path) -> None:
 
 
 def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
-    """Return why the content of a marked file may not be ours; empty when it is ours.
+    """Return why the content of a marked file may not be from us; empty if we wrote it.
 
     The result is None for a file without a mark. Content that `run` itself left there counts as
     ours. Raises OSError.
@@ -278,19 +283,19 @@ def _read(descriptor: int, path: Path) -> str | None:
 
 
 def _record(path: Path) -> Path:
-    """Return the file beside `path` that holds the mark without extended attributes."""
+    """Return the file beside `path` that stores the mark if there are no extended attributes."""
     return path.with_name(f".{path.name}.ssdbench")
 
 
 PACKED_SUFFIX = ".gz"
-PACKING_LEVEL = 3  # 1 MiB in a few ms; higher levels gain little on rows of zeros
+PACKING_LEVEL = 3  # packs 1 MiB in a few ms; higher levels gain little
 
 
 def pack_logs(paths: Iterable[Path]) -> None:
     """Replace files by compressed files; a file that cannot be compressed is kept.
 
-    The same bytes always give the same compressed file. After a crash there is the file, the
-    compressed file, or both.
+    The same bytes always give the same compressed file. If there is a crash meanwhile, the file
+    remains, or its compressed file, or both.
     """
     for path in paths:
         beside = path.with_name(f".{path.name}.tmp")
@@ -309,14 +314,14 @@ def pack_logs(paths: Iterable[Path]) -> None:
 
 
 def open_log(path: Path) -> TextIO:
-    """Open the text of a file, compressed or not."""
+    """Open a log as text, whether it is compressed or not."""
     if path.suffix == PACKED_SUFFIX:
         return gzip.open(path, "rt", encoding="utf-8")
     return path.open(encoding="utf-8")
 
 
 def find_logs(directory: Path, pattern: str) -> list[Path]:
-    """Return the files that match a pattern, compressed or not, sorted by name, each once."""
+    """Return the logs that match a pattern, plain or compressed, sorted by name, each log once."""
     plain = {path.name: path for path in directory.glob(pattern)}
     packed = {
         path.name.removesuffix(PACKED_SUFFIX): path

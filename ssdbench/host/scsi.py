@@ -1,8 +1,8 @@
-"""Send SCSI commands, and ATA commands inside them, through SG_IO: bytes in, bytes out.
+"""Send SCSI commands through SG_IO, and ATA commands inside SCSI commands; no decoding.
 
-`ssdbench.target` decodes the pages. This module also has ATA security (ACS-4, 4.18 and 7.37 to
-7.42). The password is always the same and not secret: an erase needs a password, and a user whose
-drive was left locked by a crash must be able to unlock it.
+`ssdbench.target` decodes the pages. This module also has the commands of ATA security (ACS-4, 4.18
+and 7.37 to 7.42). The password is the same for all drives and is not secret: an erase needs a
+password, and if a crash leaves a drive locked, the user must be able to unlock it.
 """
 
 import ctypes
@@ -20,12 +20,12 @@ SG_IO = 0x2285  # <scsi/sg.h>
 _NO_DATA, _TO_DEVICE, _FROM_DEVICE = -1, -2, -3
 DEFAULT_TIMEOUT_MS = 20_000
 BRIDGE_TIMEOUT_MS = 5_000
-# USB ids of bridges to NVMe. Each maker has commands of its own, which smartmontools found out
-# (scsinvme.cpp, and the USB entries of drivedb.h).
+# USB ids of bridges to NVMe drives. Each maker has its own commands, which smartmontools documents
+# in its code (scsinvme.cpp, and the USB entries of drivedb.h).
 _ASMEDIA = ("174c:2362", "174c:2364", "174c:2365")
 _REALTEK = ("0bda:9210", "0bda:9211", "0bda:9220", "0bda:9221")
 _JMICRON = ("152d:0562", "152d:0583", "152d:0586", "152d:a583")
-_NVME_PAGES = {0x02: 512, 0x06: 4096}  # answer bytes of get log page and identify
+_NVME_PAGES = {0x02: 512, 0x06: 4096}  # size of the answers of get log page and identify, in bytes
 _JMICRON_SIGNATURE = b"NVME"
 
 # ATA PASS-THROUGH (16), SAT-4 12.2.2
@@ -66,7 +66,7 @@ class _Header(ctypes.Structure):
 
 
 class ScsiRefused(DeviceError):
-    """Report that the drive completed a command with an error."""
+    """The drive completed a command with an error."""
 
     def __init__(self, opcode: int, status: int, sense: bytes) -> None:
         super().__init__(
@@ -79,7 +79,7 @@ class ScsiRefused(DeviceError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Hold the data that came back, and the sense bytes, which carry ATA registers."""
+    """The data that a command returned, and the sense bytes, which also return ATA registers."""
 
     data: bytes
     sense: bytes
@@ -88,7 +88,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class AtaCommand:
-    """Hold the registers of an ATA command, and how many sectors of 512 bytes it moves."""
+    """The registers of an ATA command, and how many sectors of 512 bytes it transfers."""
 
     command: int
     feature: int = 0
@@ -97,12 +97,12 @@ class AtaCommand:
     extended: bool = False
     reads_sectors: int = 0
     data: bytes = b""
-    registers: bool = False  # ask for the registers after the command
-    short: bool = False  # as a block of 12 bytes, which has no `extended`
+    registers: bool = False  # return the ATA registers after the command
+    short: bool = False  # send it as a command of 12 bytes, which has no `extended`
     timeout_ms: int = DEFAULT_TIMEOUT_MS
 
     def block(self) -> bytes:
-        """Return the command descriptor block (SAT-4)."""
+        """Return the bytes of the SCSI command (its command descriptor block, SAT-4)."""
         sectors = self.reads_sectors or len(self.data) // 512
         protocol = _PIO_IN if self.reads_sectors else _PIO_OUT if self.data else _NON_DATA
         flags = _IN_BLOCKS | _SECTORS_IN_COUNT if sectors else 0
@@ -144,7 +144,8 @@ class Scsi:
     ) -> Reply:
         """Send a command descriptor block. Raises ScsiRefused, DeviceError.
 
-        With `registers` a check condition is not an error, because ATA registers come back in it.
+        With `registers`, the status "check condition" is not an error, because it returns the ATA
+        registers.
         """
         size = max(reads_bytes, len(data))
         buffer = ctypes.create_string_buffer(data, size) if size else None
@@ -184,10 +185,10 @@ class Scsi:
         )
 
     def nvme_behind(self, ids: str, opcode: int, dword_10: int) -> bytes:
-        """Return an NVMe drive's answer to identify or get log page, behind the USB bridge `ids`.
+        """Return the answer of an NVMe drive behind a USB bridge to identify or get log page.
 
-        `dword_10` is the identify structure or the log number. Raises ScsiRefused, and DeviceError
-        for an unknown bridge.
+        `ids` are the USB ids of the bridge; `dword_10` is the identify structure or the log number.
+        Raises ScsiRefused, and DeviceError for an unknown bridge.
         """
         size = _NVME_PAGES[opcode]
         dwords = (size // 4 - 1) << 16 if opcode == 0x02 else 0
@@ -227,7 +228,7 @@ class Scsi:
         return data
 
     def vital_page(self, page: int) -> bytes:
-        """Return a vital product data page."""
+        """Return a page of vital product data (VPD) of the drive."""
         return self.command(bytes([0x12, 1, page, 0, 255, 0]), reads_bytes=255).data
 
 
@@ -238,29 +239,29 @@ def opened(node: Path, *, writes: bool = False) -> Iterator[Scsi]:
         yield Scsi(descriptor)
 
 
-ATA_PASSWORD = "ssdbench"  # not a secret: see the top of this module
-SECURITY_WORD = 128  # of IDENTIFY DEVICE
+ATA_PASSWORD = "ssdbench"  # not a secret: see the start of this module
+SECURITY_WORD = 128  # number of the word in IDENTIFY DEVICE
 ATA_SECURITY_ENABLED, LOCKED, FROZEN = 1 << 1, 1 << 2, 1 << 3
 _SET_PASSWORD, _UNLOCK, _ERASE_PREPARE = 0xF1, 0xF2, 0xF3
 _ERASE_UNIT, _DISABLE_PASSWORD = 0xF4, 0xF6
-_USER, _ENHANCED = 0, 1 << 1  # word 0: which password, which erase
+_USER, _ENHANCED = 0, 1 << 1  # bits of word 0: which password, and which erase
 LEAST_TIMEOUT_MS = 600_000
 UNKNOWN_TIMEOUT_MS = 12 * 3_600_000  # for a drive that estimates no time
 
 
 def ata_security_word(disk: Scsi) -> int:
-    """Return word 128 of IDENTIFY DEVICE, the present security state. Raises DeviceError."""
+    """Return word 128 of IDENTIFY DEVICE: the current security state. Raises DeviceError."""
     page = disk.ata(AtaCommand(0xEC, reads_sectors=1)).data
     return int.from_bytes(page[2 * SECURITY_WORD : 2 * SECURITY_WORD + 2], "little")
 
 
 def set_ata_password(disk: Scsi) -> None:
-    """Set the user password; the master password can still unlock the drive."""
+    """Set the user password of a drive; its master password can still unlock it."""
     disk.ata(AtaCommand(_SET_PASSWORD, data=_with_password(_USER)))
 
 
 def ata_erase(disk: Scsi, *, enhanced: bool, minutes: int) -> None:
-    """Erase all data and the password; `minutes` is the time that the drive estimates."""
+    """Erase all data and the password of a drive; it estimated `minutes` for this."""
     timeout_ms = max(LEAST_TIMEOUT_MS, 2 * 60_000 * minutes) if minutes else UNKNOWN_TIMEOUT_MS
     control = _USER | (_ENHANCED if enhanced else 0)
     disk.ata(AtaCommand(_ERASE_PREPARE))

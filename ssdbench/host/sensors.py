@@ -5,8 +5,8 @@ Reading a temperature costs time. For NVMe the kernel reads the SMART log at mos
 I/O (drivers/hwmon/drivetemp.c), so it is read only outside of measurements.
 
 Drives, bridges and the kernel mark "unknown" in many ways: 0 K (-273.15 °C), a byte of FFh, all
-bits set, 2147483647, a page of zeros or of FFh, and "(null)". None of these values may become a
-temperature, a threshold or a count.
+bits set, 2147483647, a page of zeros or of FFh, and "(null)". The functions here return None for
+all of these, so that none becomes a temperature, a threshold or a count.
 """
 
 import re
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from ssdbench.host.sysfs import Sysfs, device_of
 
-KELVIN = 273  # 0 °C in NVMe's whole kelvins
-# Flash is specified from -40 °C to 105 °C at most (JEDEC JESD47, automotive grade 2).
+KELVIN = 273  # kelvin at 0 °C, in the whole numbers of NVMe
+# The widest range for flash is -40 °C to 105 °C (JEDEC JESD47, automotive grade 2).
 COLDEST_C, HOTTEST_C = -60.0, 150.0
 MOST_HOURS = 1_000_000  # 114 years
 MOST_PERCENT = 100
@@ -29,18 +29,21 @@ def celsius(value: float | None) -> float | None:
 
 
 def from_kelvin(kelvin: int) -> int | None:
-    """Return degrees Celsius from NVMe's whole kelvins; None for 0 K, which means no reading."""
+    """Return degrees Celsius from NVMe's whole kelvins; None for 0 K, which means "unknown"."""
     return None if celsius(kelvin - KELVIN) is None else kelvin - KELVIN
 
 
 def above_freezing(value: float | None) -> float | None:
-    """Return a temperature above 0 °C, else None: a warning at or below 0 °C was never set."""
+    """Return a temperature above 0 °C, else None.
+
+    A warning limit of 0 °C or less means that nobody set a limit.
+    """
     found = celsius(value)
     return found if found is not None and found > 0 else None
 
 
 def is_blank(page: bytes) -> bool:
-    """Return whether a page is missing, all zeros or all FFh."""
+    """Return whether a log page is missing, or has only zeros or only FFh."""
     return not page.strip(b"\0") or not page.strip(b"\xff")
 
 
@@ -53,17 +56,17 @@ def counter(page: bytes, offset: int, size: int) -> int | None:
 
 
 def percent(value: int) -> int | None:
-    """Return a percentage such as the available spare; None above 100."""
+    """Return a percentage such as the available spare; None for a value above 100."""
     return value if 0 <= value <= MOST_PERCENT else None
 
 
 def used(value: int) -> str:
-    """Return the used share of a drive's life as text; the byte holds up to 254 %."""
+    """Return as text how much of its life a drive has used; this byte can be up to 254 %."""
     return f"{value} %" if value < 0xFF else "more than 254 %, or not reported (FFh)"
 
 
 def hours(value: int | None) -> int | None:
-    """Return the power-on hours; None for a number that no drive can have."""
+    """Return the power-on hours; None for a number that is too large for any drive."""
     return value if value is not None and 0 <= value <= MOST_HOURS else None
 
 
@@ -73,12 +76,12 @@ GENTLE = frozenset({"nvme"})  # drivers whose reading does not delay I/O
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Hold one temperature reading."""
+    """One reading of a drive's temperature."""
 
     temperature_c: float
     warning_c: float | None  # above this the drive is too hot; None when not reported
     alarm: bool  # the drive's critical warning for temperature
-    gentle: bool  # whether it may be read during a measurement
+    gentle: bool  # may be read during a measurement
 
 
 def drive_heat(kernel: str, sysfs: Sysfs | None = None) -> Heat | None:
@@ -103,7 +106,7 @@ def _celsius(sysfs: Sysfs, attribute: str) -> float | None:
 
 
 def _sensors(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return a drive's hwmon directories: below its controller (NVMe), or in `hwmon` (SCSI)."""
+    """Return a drive's hwmon directories; NVMe has them below the controller, SCSI in `hwmon`."""
     device = device_of(kernel, sysfs)
     sensors = []
     for base in (device, f"{device}/hwmon"):

@@ -1,4 +1,4 @@
-"""Start and read instances of the in-kernel load generator (kmod/slam) through configfs."""
+"""Start instances of the in-kernel load generator (kmod/slam) and read them, through configfs."""
 
 import os
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ PREFIX = "ssdbench-"
 
 @dataclass(frozen=True, slots=True)
 class Slammed:
-    """The counts of an instance since its start."""
+    """What an instance of the load generator has counted since its start."""
 
     errors: int
     elapsed_ns: int
-    read: Mapping[int, int]  # I/Os by latency bin, in fio's bins
+    read: Mapping[int, int]  # number of I/Os by latency bin; the bins are those of fio
     write: Mapping[int, int]
 
 
 def available() -> bool:
-    """Return whether the module is loaded."""
+    """Return whether the module of the load generator is loaded."""
     return Sysfs().exists(CONFIGFS)
 
 
 def sweep(sysfs: Sysfs | None = None) -> None:
-    """Remove instances of a killed run, whose requests have already ended."""
+    """Remove the instances that a killed run left; their requests have already ended."""
     sysfs = sysfs or Sysfs()
     for name in sysfs.names(CONFIGFS):
         if name.startswith(PREFIX):
@@ -35,7 +35,10 @@ def sweep(sysfs: Sysfs | None = None) -> None:
 
 
 class Instance:
-    """Control one instance, which has one kernel thread. Raises HostLacks without the module."""
+    """One instance of the load generator, with one kernel thread.
+
+    Raises HostLacks if the module is not loaded.
+    """
 
     def __init__(self, name: str, sysfs: Sysfs | None = None) -> None:
         self._sysfs = sysfs or Sysfs()
@@ -57,14 +60,14 @@ class Instance:
                 ) from error
 
     def start(self) -> None:
-        """Start sending requests. Raises DeviceError when the drive refuses them."""
+        """Start to send requests. Raises DeviceError when the module cannot use the drive."""
         try:
             self._write("running", "1")
         except OSError as error:
             raise DeviceError(f"ssdb_slam cannot start: {error.strerror}") from error
 
     def stop(self) -> None:
-        """Stop sending, and wait for the requests in flight."""
+        """Stop sending new requests, and wait until the requests in flight have ended."""
         self._write("running", "0")
 
     @property
@@ -73,7 +76,7 @@ class Instance:
         return self._sysfs.read(f"{self._path}/running") == "1"
 
     def slammed(self) -> Slammed:
-        """Return counters and histograms up to now. Raises DeviceLost when the module is gone."""
+        """Return the current counters and histograms. Raises DeviceLost when the module is gone."""
         try:
             bins = _bins(self._sysfs.read(f"{self._path}/histogram"))
             return Slammed(
@@ -90,7 +93,7 @@ class Instance:
         self._sysfs.path(self._path).rmdir()
 
     def _write(self, name: str, value: str) -> None:
-        """Write an attribute without reading it back: the kernel prints some in another form."""
+        """Write an attribute without reading it again: the kernel prints some in another form."""
         descriptor = os.open(self._sysfs.path(f"{self._path}/{name}"), os.O_WRONLY)
         try:
             os.write(descriptor, value.encode())

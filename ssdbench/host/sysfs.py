@@ -27,7 +27,10 @@ class Sysfs:
         return self.root / attribute.lstrip("/")
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """Call `ask` and return its answer; the subclass `OneLook` calls it only once."""
+        """Call `ask` and return its answer.
+
+        The subclass `OneLook` calls `ask` only once for each `question` and repeats the answer.
+        """
         return ask()
 
     def read(self, attribute: str) -> str:
@@ -35,7 +38,7 @@ class Sysfs:
         return self.path(attribute).read_text(errors="replace").rstrip("\n")
 
     def find(self, attribute: str) -> str | None:
-        """Return the value, or None for an attribute that is missing, unreadable or `(null)`."""
+        """Return an attribute's value; None if the attribute is missing, unreadable or `(null)`."""
         try:
             value = self.read(attribute)
         except OSError:
@@ -43,7 +46,7 @@ class Sysfs:
         return None if value.strip() == NOTHING else value
 
     def number(self, attribute: str) -> int | None:
-        """Return the value as an integer, or None when the value is not an integer."""
+        """Return an attribute's value as an integer, or None if the value is not an integer."""
         value = self.find(attribute)
         return int(value) if value is not None and re.fullmatch(r"\s*-?[0-9]+\s*", value) else None
 
@@ -55,12 +58,12 @@ class Sysfs:
             return []
 
     def writable(self, directory: str) -> list[str]:
-        """Return the sorted names of the files in a directory that have a permission to write."""
+        """Return the sorted names of the files in a directory that have a write permission."""
         paths = ((name, self.path(f"{directory}/{name}")) for name in self.names(directory))
         return [name for name, path in paths if path.exists() and path.stat().st_mode & 0o222]
 
     def known(self, attribute: str) -> str | None:
-        """Return the value, or None only when the attribute does not exist.
+        """Return an attribute's value; return None only when the attribute does not exist.
 
         Raises OSError otherwise. Safety checks use this method, because they must fail when they
         cannot read. Reading an attribute that is being removed fails with ENODEV (fs/kernfs/file.c
@@ -77,18 +80,18 @@ class Sysfs:
         return None
 
     def listed(self, directory: str) -> list[str]:
-        """Return the sorted names in a directory; empty when it does not exist. Raises OSError."""
+        """Return the sorted names in a directory; none if it does not exist. Raises OSError."""
         try:
             return sorted(entry.name for entry in self.path(directory).iterdir())
         except FileNotFoundError:
             return []
 
     def exists(self, attribute: str) -> bool:
-        """Return whether the attribute or directory exists."""
+        """Return whether the attribute or the directory exists."""
         return self.path(attribute).exists()
 
     def ask(self, attribute: str, value: str = "1") -> None:
-        """Write an attribute that only triggers something and has no value. Raises HostLacks."""
+        """Write to an attribute that has no value and only triggers an action. Raises HostLacks."""
         try:
             descriptor = os.open(self.path(attribute), os.O_WRONLY)  # never creates a file
             try:
@@ -103,7 +106,7 @@ class Sysfs:
             ) from error
 
     def write(self, attribute: str, value: str) -> None:
-        """Write a value to an attribute, and require that it reads back. Raises HostLacks.
+        """Write a value to an attribute and read it again. Raises HostLacks if it is not the same.
 
         The kernel accepts some values but stores others: rq_affinity=5 reads 2, nomerges=7 reads 1.
         """
@@ -120,7 +123,7 @@ class Sysfs:
 
 
 class OneLook(Sysfs):
-    """Keep each attribute as it was when first read, for lists of many devices.
+    """Like Sysfs, but read each attribute only once, for lists of many devices.
 
     Code that decides about a write never uses this class, because its answers may be outdated.
     """
@@ -131,7 +134,7 @@ class OneLook(Sysfs):
         self._values: dict[str, str] = {}  # hundreds of loop devices ask a million times
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """Return the first answer to a question; if this was an OSError, raise it again."""
+        """Return the first answer to a question again; if it was an OSError, raise this error."""
         if question not in self._answers:
             try:
                 self._answers[question] = (ask(), None)
@@ -161,18 +164,18 @@ class OneLook(Sysfs):
 
 
 def node_of(kernel: str) -> str:
-    """Return the node of a block device; a `!` in its kernel name means `/` (etherd!e1.0)."""
+    """Return the path of a block device's node; `!` in a kernel name (etherd!e1.0) becomes `/`."""
     return f"/dev/{kernel.replace('!', '/')}"
 
 
 def chosen(value: str) -> str:
-    """Return the selected value in a list such as `mq-deadline [none]`, else the value itself."""
+    """Return the selected value of a list such as `mq-deadline [none]`, else the whole value."""
     marked = re.search(r"\[([^]]*)\]", value)
     return marked.group(1) if marked else value.strip()
 
 
 def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the disks below /sys/block that have the queues of this disk, usually itself.
+    """Return the disks below /sys/block that have this disk's request queues; usually itself.
 
     An NVMe multipath head nvmeSnN has no request queue; it passes requests to its paths nvmeScCnN.
     """

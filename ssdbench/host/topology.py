@@ -15,18 +15,18 @@ LATENCY_NODE = "/dev/cpu_dma_latency"
 
 # Interrupts that the kernel spreads over the CPUs itself (IRQD_AFFINITY_MANAGED): queues of NVMe,
 # virtio-blk and virtio-scsi. Writing their affinity fails with EPERM or EIO. Only debugfs shows the
-# flag, so they are known by the names that the drivers give them.
+# flag, so these interrupts are recognized by the names that drivers give them.
 _MANAGED = re.compile(r"nvme\d+q[1-9]\d*$|virtio\d+-(req\.\d+|request)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Hold one interrupt of the drive or of its controller."""
+    """One interrupt of the drive or of its controller."""
 
     number: int
     name: str
-    cpus: tuple[int, ...]  # that may handle it
-    effective: tuple[int, ...]  # that do handle it
+    cpus: tuple[int, ...]  # CPUs that may handle it
+    effective: tuple[int, ...]  # CPUs that really handle it
 
     @property
     def managed(self) -> bool:
@@ -35,29 +35,29 @@ class Interrupt:
 
     @property
     def attribute(self) -> str:
-        """Return the file that sets which CPUs handle the interrupt."""
+        """Return the path of the file that sets which CPUs handle the interrupt."""
         return f"/proc/irq/{self.number}/smp_affinity_list"
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Hold the CPUs of the host and the interrupts of one drive."""
+    """The CPUs of the host, and the interrupts of one drive."""
 
     cpus: tuple[int, ...]
     shares_cache: Mapping[int, frozenset[int]] = field(default_factory=dict)  # last level
     node_of: Mapping[int, int] = field(default_factory=dict)
     memory_nodes: tuple[int, ...] = (0,)  # NUMA nodes that have memory
     governors: tuple[str, ...] = ()  # offered by every CPU; empty without frequency scaling
-    policies: tuple[str, ...] = ()  # directories of frequency policies
-    frequencies_khz: tuple[int, ...] = ()  # that every policy can be limited to, ascending
-    turbo: str = ""  # attribute that switches turbo, NO_TURBO or BOOST; empty without
+    policies: tuple[str, ...] = ()  # directories of the frequency policies
+    frequencies_khz: tuple[int, ...] = ()  # every policy can be limited to each; ascending
+    turbo: str = ""  # file that switches turbo, NO_TURBO or BOOST; empty if there is none
     idle: bool = False  # whether idle states can be limited
-    irqbalance: bool = False  # whether it is running
+    irqbalance: bool = False  # whether irqbalance is running
     interrupts: tuple[Interrupt, ...] = ()
     hardware_queues: int = 1
     drive_node: int | None = None  # NUMA node of the drive
     schedulers: tuple[str, ...] = ()
-    queue: frozenset[str] = frozenset()  # attributes below the drive's queue/
+    queue: frozenset[str] = frozenset()  # names of the files in the drive's queue/
     polls: bool = False  # whether the drive has polled queues
 
 
@@ -108,7 +108,7 @@ def cpu_list(text: str) -> tuple[int, ...]:
 
 
 def cpu_text(cpus: Iterable[int]) -> str:
-    """Return the shortest list of CPUs, written like in the kernel, such as `0-2,5`."""
+    """Return the shortest text for a list of CPUs, in the kernel's form, such as `0-2,5`."""
     runs: list[tuple[int, int]] = []
     for cpu in sorted(set(cpus)):
         if runs and cpu == runs[-1][1] + 1:
@@ -119,7 +119,7 @@ def cpu_text(cpus: Iterable[int]) -> str:
 
 
 def _sharing(sysfs: Sysfs, cpu: int) -> frozenset[int]:
-    """Return the CPUs that share the last-level cache with a CPU, itself included."""
+    """Return the CPUs that share the last-level cache with `cpu`, including `cpu` itself."""
     base = f"{CPU}/cpu{cpu}/cache"
     levels = []
     for name in sysfs.names(base):
@@ -140,7 +140,7 @@ def _nodes(sysfs: Sysfs, cpus: tuple[int, ...]) -> dict[int, int]:
 
 
 def _frequencies(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the frequencies that all policies offer: the driver's steps, else its two ends."""
+    """Return the frequencies that all policies offer: the driver's steps, or the two limits."""
     offered = []
     for policy in policies:
         steps = (sysfs.find(f"{policy}/scaling_available_frequencies") or "").split()
@@ -150,7 +150,7 @@ def _frequencies(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _interrupts(sysfs: Sysfs, kernel_name: str) -> tuple[Interrupt, ...]:
-    """Return the interrupts of the nearest device above the drive that has any: its controller."""
+    """Return the interrupts of the first device above the drive that has any: its controller."""
     device = sysfs.path(device_of(kernel_name, sysfs))
     if not device.exists():
         return ()
@@ -193,7 +193,7 @@ def _drive_node(sysfs: Sysfs, kernel_name: str) -> int | None:
 
 
 def _schedulers(sysfs: Sysfs, queues: Sequence[str]) -> tuple[str, ...]:
-    """Return the I/O schedulers that all these queues offer."""
+    """Return the I/O schedulers that all given queues offer."""
     texts = [sysfs.find(f"/sys/block/{name}/queue/scheduler") or "" for name in queues]
     offered = [text.replace("[", "").replace("]", "").split() for text in texts]
     return tuple(n for n in offered[0] if all(n in o for o in offered)) if offered else ()

@@ -1,9 +1,10 @@
 """Record kernel tracepoints in an instance of our own, without changing other tracers.
 
-tracefs works on a locked-down kernel, which refuses debugfs and therefore blktrace. The trace
-buffer is read in binary form, because its text rounds to microseconds, which is as long as one
-layer takes. Format: include/linux/ring_buffer.h; a page begins with time and length, an entry has 5
-bits of type or length and 27 bits of time since the last entry.
+tracefs also works on a locked-down kernel. Such a kernel refuses debugfs, so blktrace does not work
+there. The trace buffer is read in binary form. Its text form rounds times to microseconds, which is
+as long as a request spends in one layer. The format is in include/linux/ring_buffer.h. A page
+begins with time and length. The head of an entry has 5 bits for type or length, and 27 bits for the
+time since the previous entry.
 """
 
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs, chosen
 
-_LENGTH = (1 << 20) - 1  # of a page; the bits above it count lost entries
+_LENGTH = (1 << 20) - 1  # length of a page; the bits above it count lost entries
 _HEADER_BYTES = 16
 _PADDING, _TIME_EXTEND, _TIME_STAMP = 29, 30, 31
 _DELTA_BITS = 27
@@ -27,16 +28,16 @@ _CODES = {(1, 0): "B", (1, 1): "b", (2, 0): "H", (2, 1): "h", (4, 0): "I", (4, 1
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Offsets of the fields in one kind of event."""
+    """The offsets of the fields in events of one kind."""
 
     name: str
     id: int
-    fields: Mapping[str, tuple[int, str]]  # offset and struct code, of numbers only
+    fields: Mapping[str, tuple[int, str]]  # offset and struct code of each number
 
 
 @dataclass(frozen=True, slots=True)
 class TraceEvent:
-    """Hold one entry of the trace buffer."""
+    """One entry of the trace buffer: an event with its time and fields."""
 
     at_ns: int
     cpu: int
@@ -45,7 +46,7 @@ class TraceEvent:
 
 
 def layout(text: str) -> Layout:
-    """Parse an event's `format` file. Raises ValueError for any other text."""
+    """Parse the `format` file of an event. Raises ValueError if the text is not such a file."""
     name, number = re.search(r"^name: (\S+)", text, re.M), re.search(r"^ID: (\d+)", text, re.M)
     if name is None or number is None:
         raise ValueError("the format of an event must begin with its name and its ID")
@@ -58,7 +59,7 @@ def layout(text: str) -> Layout:
 
 
 def decode(page: bytes, layouts: Mapping[int, Layout], cpu: int) -> Iterator[TraceEvent]:
-    """Yield the entries of one page, oldest first, of the kinds in `layouts`."""
+    """Yield the entries of a page, oldest first; skip events of kinds that are not in `layouts`."""
     now_ns, commit = struct.unpack_from("<QQ", page)
     end = min(len(page), _HEADER_BYTES + (commit & _LENGTH))
     place = _HEADER_BYTES
@@ -96,8 +97,8 @@ def decode(page: bytes, layouts: Mapping[int, Layout], cpu: int) -> Iterator[Tra
 ROOT = "/sys/kernel/tracing"
 INSTANCE = f"{ROOT}/instances/ssdbench"
 FILE_SYSTEM = "tracefs nodev"  # type and source of the mount
-BUFFER_KB = 16384  # per CPU: about 200,000 entries; the latest are kept
-_PAGE_BYTES = 1 << 16  # per read: more than any page of the buffer
+BUFFER_KB = 16384  # size per CPU, for about 200,000 entries; the latest are kept
+_PAGE_BYTES = 1 << 16  # bytes per read, more than any page of the buffer
 
 
 def offered(sysfs: Sysfs) -> bool:
@@ -111,7 +112,7 @@ def mounted(sysfs: Sysfs) -> bool:
 
 
 def in_use(kernel_name: str, sysfs: Sysfs) -> str:
-    """Return the program that traces already, and would slow our requests; else empty."""
+    """Return the name of a program that already traces, and so slows our requests; else empty."""
     tracer = chosen(sysfs.find(f"{ROOT}/current_tracer") or "nop")
     if tracer != "nop":
         return f"the tracer {tracer} is running"
@@ -125,10 +126,10 @@ def in_use(kernel_name: str, sysfs: Sysfs) -> str:
 
 
 class Tracing:
-    """Record events in an existing instance; the caller who made the instance removes it."""
+    """Record events in a tracing instance; the caller creates the instance and removes it."""
 
     def __init__(self, wanted: Mapping[str, str]) -> None:
-        """Enable `wanted`: a filter by event, such as `block/block_rq_issue: dev == 7340032`.
+        """Enable the events in `wanted`, each with its filter: `block/block_rq_issue`: `dev == 8`.
 
         Events that this kernel lacks are left out of `events`.
         """
@@ -137,7 +138,7 @@ class Tracing:
         layouts = [layout((self._base / "events" / e / "format").read_text()) for e in self.events]
         self._layouts: dict[int, Layout] = {one.id: one for one in layouts}
         self._set("tracing_on", "0")
-        self._set("trace_clock", "mono")  # one clock for all CPUs
+        self._set("trace_clock", "mono")  # the same clock for all CPUs
         self._set("buffer_size_kb", str(BUFFER_KB))
         for event in self.events:
             if wanted[event]:
@@ -160,7 +161,7 @@ class Tracing:
         return sorted(events, key=lambda event: event.at_ns)
 
     def close(self) -> None:
-        """Switch all events off, so that the instance can be removed."""
+        """Switch all events off, so that the caller can remove the instance."""
         self._set("tracing_on", "0")
         for event in self.events:
             self._set(f"events/{event}/enable", "0")
@@ -178,7 +179,7 @@ class Tracing:
 
 
 def _pages(pipe: Path) -> list[bytes]:
-    """Return the pages of a CPU's buffer; each read returns one page, without waiting."""
+    """Return the pages of one CPU's trace buffer; each read returns a page and never waits."""
     descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     pages = []
     try:

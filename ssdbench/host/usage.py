@@ -1,7 +1,7 @@
 """Find what uses a block device: partitions, holders, mounts, swap, loop devices, processes.
 
-No single sign is enough: an exclusive open succeeds on an idle LVM volume and on a disk under
-another loop device, `holders` is empty for btrfs and swap, and lsblk needs a running udev.
+No single check is enough. An exclusive open succeeds on an idle LVM volume and on a disk under
+another loop device. `holders` in sysfs is empty for btrfs and swap, and lsblk needs a running udev.
 """
 
 import errno
@@ -24,21 +24,21 @@ from ssdbench.host.loops import Backing, behind, loops_over
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs, node_of
 
-MULTIPATHD = "multipathd"  # keeps every path of a drive open to check that it works
+MULTIPATHD = "multipathd"  # keeps every path of a drive open, to check whether it works
 UNSEEN = (
     "a container does not show the processes outside it; start it with the processes of the host "
     "(`--pid=host`, `hostPID: true`)"
 )
-TOGETHER = 100  # devices that one program is asked about
+TOGETHER = 100  # most devices that one call of a program gets
 SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
 class BlockUsage:
-    """Find the users of a whole device and of everything that has the same bytes.
+    """Find the users of a whole device, and of all devices that have the same bytes.
 
-    `kernel_name` is its name below /sys/block, such as `nvme0n1`. `twins` returns the other paths
-    to the same drive, whose users count too. The stack of devices is read once, so make a new
-    BlockUsage for each check.
+    `kernel_name` is the name of the device below /sys/block, such as `nvme0n1`. `twins` returns the
+    other paths to the same drive; their users count, too. The stack of devices is read once, so
+    make a new BlockUsage for each check.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class BlockUsage:
         return self._parts_of(self._name)
 
     def same_bytes(self) -> list[str]:
-        """Return the kernel names of the drive's other paths and of devices below a loop."""
+        """Return the kernel names of the drive's other paths and of devices under a loop device."""
         return [*self._twins, *self._behind()]
 
     def holders(self) -> list[str]:
@@ -68,11 +68,11 @@ class BlockUsage:
         return sorted(self._built_on)
 
     def beside(self) -> list[str]:
-        """Return devices that share bytes or space with this device, but are not built on it."""
+        """Return the devices that share bytes or space with this device, but do not lie on it."""
         return sorted(self._beside - self._marked("partition"))
 
     def users(self) -> list[str]:
-        """Return sentences on users in the kernel that `holders` does not show."""
+        """Return a sentence for each user in the kernel that `holders` does not show."""
         kinds = (self._btrfs, self._bcache, self._zfs, self._exports, self._overlays)
         return [said for users in kinds for said in users()]
 
@@ -105,7 +105,7 @@ class BlockUsage:
         return any(m.mount_point in SYSTEM_PATHS for m in self._of(self._procfs.mounts()))
 
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
-        """Return the mounts on the device; btrfs and overlay have their own device numbers."""
+        """Return those mounts that are on the device; btrfs and overlay have other numbers."""
         numbers = self._numbers
         ours = Wanted(devices=self._devices, inodes=self._below[1])
         file_systems = {
@@ -118,19 +118,19 @@ class BlockUsage:
 
     @cached_property
     def _numbers(self) -> set[str]:
-        """Return the device numbers of the whole stack, down to the drives. Raises OSError."""
+        """Return the numbers of this device and all devices above, beside and below it."""
         return {self._number(name) for name in self._stack | self._below[0]}
 
     @cached_property
     def _devices(self) -> frozenset[int]:
-        """Return the device numbers of the whole stack in the form of stat(2)."""
+        """Return the numbers of `_numbers` in the form of stat(2)."""
         return _devices(self._numbers)
 
     def _number(self, name: str) -> str:
         return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
 
     def _character_numbers(self) -> set[str]:
-        """Return the numbers of the drives' SCSI generic, bsg and NVMe generic nodes."""
+        """Return the numbers of the drives' character devices (SCSI generic, bsg, NVMe generic)."""
         names = (self._name, *self._twins, *self.lower())
         nodes = [node for name in names for node in self._character_nodes(name)]
         numbers = (self._sysfs.known(f"{node}/dev") for node in nodes)
@@ -144,12 +144,13 @@ class BlockUsage:
             )
         if name.startswith("nvme"):
             yield f"/sys/class/nvme-generic/ng{name.removeprefix('nvme')}"
-            # A multipath head lists all controllers of its subsystem; another drive has only one.
+            # A multipath head lists all controllers of its subsystem; other drives have one
+            # controller.
             below = (n for n in self._sysfs.listed(device) if re.fullmatch(r"nvme[0-9]+", n))
             yield from (device, *(f"{device}/{controller}" for controller in below))
 
     def _btrfs(self) -> Iterator[str]:
-        """Yield mounted btrfs file systems that use the device as one of several devices."""
+        """Yield mounted btrfs file systems that have this device as one of several."""
         stack = self._stack
         for file_system in self._sysfs.listed("/sys/fs/btrfs"):
             members = self._sysfs.listed(f"/sys/fs/btrfs/{file_system}/devices")
@@ -162,7 +163,7 @@ class BlockUsage:
                 yield f"bcache has {node_of(name)} registered"
 
     def _zfs(self) -> Iterator[str]:
-        """Yield ZFS volumes (zvol) in the stack: sysfs shows no device below them."""
+        """Yield ZFS volumes (zvol) at or below the device; sysfs shows nothing below them."""
         for name in sorted(self._below[0]):
             if re.fullmatch(r"zd[0-9]+", name):
                 yield f"{node_of(name)} is a volume of a ZFS pool, and shares its space with others"
@@ -176,7 +177,7 @@ class BlockUsage:
                 yield export.stale
 
     def _overlays(self) -> Iterator[str]:
-        """Yield users that reach the backing file through a layer of an overlay."""
+        """Yield uses of the backing file through an overlay, or through a layer of an overlay."""
         for file in self._files:
             if point := in_layer(file, self._procfs):
                 yield f"the file behind it is in a layer of the overlay on {point}"
@@ -186,7 +187,7 @@ class BlockUsage:
 
     @cached_property
     def _files(self) -> list[Path]:
-        """Return the paths of the backing files below the device, as far as known."""
+        """Return the known paths of the backing files under this device."""
         below = sorted(self._below[0])
         asked = (self._sysfs.find(f"/sys/class/block/{n}/loop/backing_file") for n in below)
         return [Path(path.rstrip("\n")) for path in asked if path]
@@ -204,9 +205,9 @@ class BlockUsage:
         )
 
     def _ruled_out(self, export: Export) -> bool:
-        """Return whether an export whose path is gone certainly serves another device."""
+        """Return whether an export whose path was deleted cannot serve this device."""
         if export.number:
-            return True  # and it is not ours
+            return True  # the number differs from ours
         names = self._stack | self._below[0]
         sizes = [self._sysfs.number(f"/sys/class/block/{name}/size") for name in names]
         known = [size * SECTOR_BYTES for size in sizes if size is not None]
@@ -217,7 +218,7 @@ class BlockUsage:
         return bool(number) and number not in self._numbers
 
     def _holds(self, path: str) -> bool:
-        """Return whether a path leads to the stack, its controller or its backing file."""
+        """Return whether a path leads to one of our devices, its controller or its backing file."""
         try:
             status = Path(path).stat() if path.startswith("/") else None
         except OSError:
@@ -233,8 +234,8 @@ class BlockUsage:
     def lower(self) -> list[str]:
         """Return the kernel names of all devices below the device, down to the drives.
 
-        Other volumes on the same drive also use these devices. For a partition, the whole disk
-        is included.
+        Other volumes on the same drive may use these devices, too. Below a partition is the whole
+        disk.
         """
         return sorted(self._below[0] - {self._name, *self._twins})
 
@@ -261,7 +262,7 @@ class BlockUsage:
         return devices, frozenset(files)
 
     def _behind(self) -> list[str]:
-        """Return the block devices below a loop device; the kernel does not claim them."""
+        """Return the block devices under a loop device; the kernel does not claim these devices."""
         devices: list[str] = []
         name = self._name
         while (backing := behind(name, sysfs=self._sysfs)) and backing.device:
@@ -274,7 +275,7 @@ class BlockUsage:
 
     @cached_property
     def _stack(self) -> set[str]:
-        """Return all devices whose users also use the device's bytes, except lower devices."""
+        """Return all devices whose users also use this device's bytes, but no lower devices."""
         return {self._name, *self.same_bytes(), *self._own_parts, *self._built_on, *self._beside}
 
     @cached_property
@@ -289,7 +290,7 @@ class BlockUsage:
 
     @cached_property
     def _beside(self) -> set[str]:
-        """Return devices on the same drives or files that share a byte with the device."""
+        """Return devices on the same drives or files that share a byte with this device."""
         below, files = self._below
         others = {twin for name in below for twin in self._twins_of(name)}
         loops = {n for inode in files for n in loops_over(Backing(inode), sysfs=self._sysfs)}
@@ -302,7 +303,7 @@ class BlockUsage:
         }
 
     def _upwards(self, names: Iterable[str]) -> set[str]:
-        """Return these devices and everything built on them."""
+        """Return the given devices, and all devices that lie on them through any layers."""
         found: set[str] = set()
         waiting = list(names)
         while waiting:
@@ -322,7 +323,7 @@ class BlockUsage:
         return self._sysfs.once(("parts", name), parts)
 
     def _marked(self, attribute: str) -> frozenset[str]:
-        """Return the block devices of this host that have an attribute."""
+        """Return the block devices of this host that have this attribute in sysfs."""
 
         def marked() -> frozenset[str]:
             names = self._sysfs.listed("/sys/class/block")
@@ -359,14 +360,18 @@ def claimed(node: Path) -> bool:
 
 
 def signatures(node: Path) -> list[str]:
-    """Return the types of file systems, tables and volumes that wipefs finds. Raises HostLacks."""
+    """Return the types of file systems, partition tables and volumes that wipefs finds on a node.
+
+    Raises HostLacks.
+    """
     return _wipefs([node])[node.name]
 
 
 def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | SsdbenchError]:
-    """Return the signatures of many devices, with one wipefs for each group of `TOGETHER`.
+    """Return the signatures of many devices; one wipefs reads up to TOGETHER devices.
 
-    When wipefs fails, the group is halved until only the failing device is left, with its error.
+    When wipefs fails, the group of devices is halved until only the failing device is left, and
+    that device gets the error.
     """
     found: dict[Path, list[str] | OSError | SsdbenchError] = {}
     waiting = [list(nodes[at : at + TOGETHER]) for at in range(0, len(nodes), TOGETHER)]
@@ -391,7 +396,7 @@ def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | Ssd
 
 
 def _wipefs(nodes: Sequence[Path]) -> dict[str, list[str]]:
-    """Return the signatures that wipefs finds, by the last part of each node's name."""
+    """Return the signatures that wipefs finds, by the last part of each node's path."""
     argv = ["wipefs", "--no-act", "--json", *(str(node) for node in nodes)]
     text = command.run(argv, timeout_s=60).stdout
     found: dict[str, set[str]] = {node.name: set() for node in nodes}

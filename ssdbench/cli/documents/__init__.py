@@ -1,8 +1,8 @@
 """Describe the JSON documents that commands print with --json, and publish their JSON Schemas.
 
-Each document names itself in `document` and its version in `schema_version`. A new field keeps the
-version. A removed field, or a field with another meaning or type, raises the version. Infinity and
-NaN become null.
+The field `document` of each document has its name, and `schema_version` its version. A new field
+does not change the version. A removed field, or a field with another meaning or type, raises the
+version. Infinity and NaN become null.
 """
 
 from functools import cache
@@ -25,7 +25,7 @@ class Part(BaseModel):
 
     @classmethod
     def of(cls, source: object, **others: Any) -> Self:
-        """Copy the fields from attributes of `source`; `others` gives fields that differ."""
+        """Copy the fields from attributes of `source`; `others` has the fields that differ."""
         names = [name for name in cls.model_fields if name not in others]
         known = {name: getattr(source, name) for name in names if hasattr(source, name)}
         return cls(**known, **others)
@@ -54,7 +54,7 @@ class Document(Part):
 
 @cache
 def documents() -> dict[str, type[Document]]:
-    """Return the type of each document, by the name that its `document` field has."""
+    """Return the class of each document, by the value of its field `document`."""
     modules = [import_module(f"{__name__}.{module}") for module in MODULES]
     found = [value for module in modules for value in vars(module).values()]
     kinds = [kind for kind in found if isinstance(kind, type) and issubclass(kind, Document)]
@@ -71,7 +71,7 @@ def document_schema(name: str) -> dict[str, Any]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Allows null for each float, because JSON has no infinity."""
+    """Allow null for each float in the schema, because JSON cannot express infinity."""
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
         return {**super().float_schema(schema), "type": ["number", "null"]}
