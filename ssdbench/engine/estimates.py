@@ -247,6 +247,17 @@ def remaining(plan: StagePlan, at_work_s: float) -> StagePlan:
     return replace(plan, seconds=(least[0], most[0]), bytes_written=(least[1], most[1]))
 
 
+def narrower(left: StagePlan, rest: StagePlan) -> StagePlan:
+    """Return what both plans of the rest of a stage allow: by its time, and by its units."""
+    least_s = max(left.seconds[0], rest.seconds[0])
+    least = max(left.bytes_written[0], rest.bytes_written[0])
+    return replace(
+        rest,
+        seconds=(least_s, max(least_s, min(left.seconds[1], rest.seconds[1]))),
+        bytes_written=(least, max(least, min(left.bytes_written[1], rest.bytes_written[1]))),
+    )
+
+
 def ends_after(spent_s: float, left: Sequence[StagePlan]) -> Range:
     """Return the earliest and latest end of a run, in seconds since its start.
 

@@ -1,9 +1,10 @@
 """Define the events of a run, which the command line shows to the user."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ssdbench.generator.base import Second
 from ssdbench.model.finding import Finding
@@ -96,6 +97,15 @@ Event = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """Describe how far a stage is: its finished units, and the time in the current one."""
+
+    done: Sequence[Any] = ()
+    since_s: float = 0.0  # on the target's clock
+
+
+NOT_BEGUN = AtWork()
 EVERY_S = 0.5  # seconds of wall time between two Progress events
 Range = tuple[float, float]
 Foreseen = tuple[Range | None, Range | None]
@@ -113,7 +123,7 @@ class Reporter:
         wall: Callable[[], float],
         written_fills: Callable[[], float | None] = lambda: None,
         ran_s: Callable[[], float] = lambda: 0.0,
-        foreseen: Callable[[Found | None], Foreseen] = lambda seen: (None, None),
+        foreseen: Callable[[Found | None, AtWork], Foreseen] = lambda seen, at_work: (None, None),
         simulated: bool = False,
     ) -> None:
         """Set the callbacks; `foreseen` estimates the run's end and the real time left."""
@@ -130,10 +140,18 @@ class Reporter:
         self._state: Callable[[], str] = lambda: ""
         self._seen: Callable[[], Found | None] = lambda: None
         self._moved = self._began, 0.0  # when the finished share last changed, and the share
+        self._done: Sequence[Any] = ()
+        self._step_began_s = ran_s()
 
-    def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
-        """Set the text of the stage's current step; `fraction` returns the stage's share done."""
+    def doing(
+        self, text: str, fraction: Callable[[], float | None], *, done: Sequence[Any] = ()
+    ) -> None:
+        """Set the text of the stage's current step; `fraction` returns the stage's share done.
+
+        `done` has the finished units of the stage.
+        """
         self._text = text
+        self._done, self._step_began_s = tuple(done), self._ran_s()
         self._fraction = fraction
         self._state = lambda: ""
         self._seen = lambda: None
@@ -156,8 +174,9 @@ class Reporter:
         if fraction is not None:
             fraction = min(max(fraction, 0.0), 1.0)
         duration_s = max(second.duration_s, 1e-9)
-        ends_after_s, wait_s = self._foreseen(self._seen())
         ran_s, left_s = self._ran_s(), self._left_s(fraction, now)
+        at_work = AtWork(self._done, ran_s - self._step_began_s)
+        ends_after_s, wait_s = self._foreseen(self._seen(), at_work)
         of_run_s = wait_s[1] if wait_s else ends_after_s[1] - ran_s if ends_after_s else math.inf
         self._emit(
             Progress(

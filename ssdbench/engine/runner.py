@@ -27,10 +27,13 @@ from ssdbench.engine.estimates import (
     hint_from_results,
     host_wait,
     likely,
+    narrower,
     remaining,
     shown_plan,
 )
 from ssdbench.engine.events import (
+    NOT_BEGUN,
+    AtWork,
     Event,
     FindingRaised,
     Foreseen,
@@ -317,31 +320,32 @@ class Runner:
         return ends_after(self._meter.seconds, left)
 
     def _foreseen(
-        self, at_work_s: float = 0.0, seen: Found | None = None
+        self, at_work_s: float = 0.0, seen: Found | None = None, unit: AtWork = NOT_BEGUN
     ) -> tuple[Range, Range | None, Range | None]:
         """Estimate the current stage's time, the run's end, and the real time that is left.
 
         The run's end is None while no rate of the drive was measured, or if the stage has run
         longer than its estimate. The real time left is estimated only for simulated drives, which
-        have their own clock. `at_work_s` says how long the current stage has run. `seen` has the
-        rates that the current stage has measured so far.
+        have their own clock. `at_work_s` says how long the current stage has run, and `unit` how
+        far it is. `seen` has the rates that the current stage has measured so far.
         """
         info, spent = self._session.info, self._meter
         found = [result.found for result in self._results]
         hint = hint_from_results(self._order.hint, found if seen is None else [*found, seen])
         stage, *later = (shown_plan(one, info, hint) for one in self._stages[self._at - 1 :])
-        left = [remaining(stage, at_work_s), *later]
-        if at_work_s > stage.seconds[1]:
+        rest = shown_plan(self._stages[self._at - 1].after(unit.done), info, hint)
+        if at_work_s > stage.seconds[1] or unit.since_s > rest.seconds[1]:
             return stage.seconds, None, None
+        left = [narrower(remaining(stage, at_work_s), remaining(rest, unit.since_s)), *later]
         ends = None if hint == self._order.hint else ends_after(spent.seconds, left)
         if not info.simulated:
             return stage.seconds, ends, None
         host_s, done = self._world.wall() - self._began_s, (spent.seconds, spent.bytes_written)
         return stage.seconds, ends, host_wait(left, hint, host_s=host_s, done=done)
 
-    def _foreseen_since(self, begun_s: float, seen: Found | None) -> Foreseen:
+    def _foreseen_since(self, begun_s: float, seen: Found | None, unit: AtWork) -> Foreseen:
         """Estimate the run's end and real time left; the current stage began at `begun_s`."""
-        return self._foreseen(self._meter.seconds - begun_s, seen)[1:]
+        return self._foreseen(self._meter.seconds - begun_s, seen, unit)[1:]
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
         """Run a stage, or reuse its stored result; return False if the run must end."""

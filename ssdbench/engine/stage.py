@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from ssdbench.engine.events import Event, FindingRaised, Reporter
 from ssdbench.engine.hostactivity import TrialHost
@@ -438,6 +438,10 @@ class Stage(Protocol[W, U, R]):
         """Estimate the stage's time and bytes without I/O. Raises UsageError for a wrong target."""
         ...
 
+    def after(self, done: Sequence[U]) -> "Stage[W, U, R]":
+        """Return a stage that plans what is left after these units; itself if it cannot."""
+        ...
+
     def opened(self, context: Context) -> AbstractContextManager[Context]:
         """Open a `with` block around all units, for example with a file system mounted.
 
@@ -479,6 +483,10 @@ class PlainStage:
     lasting = Lasting.RESULTS
     units_last = Lasting.RESULTS
     units_are = "units"
+
+    def after(self, done: Sequence[Any]) -> Self:
+        """Return the stage itself: its plan is known as a whole only."""
+        return self
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
         """Yield the context unchanged: the stage opens nothing for its units."""

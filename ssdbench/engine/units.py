@@ -119,7 +119,7 @@ class _Loop(Generic[W, U, R]):
             at_work = UnitAtWork(unit.name, path, after_pause=paused)
             paused = False
             context = replace(self.context, unit=at_work)
-            context.reporter.doing(unit.doing, partial(_share, unit))
+            context.reporter.doing(unit.doing, partial(_share, unit), done=self.done)
             context.journal.begun(unit.name, **unit.noted, **{BUILDS: True} if unit.builds else {})
             try:
                 with context.host_lock.held_while(self._counts):

@@ -426,7 +426,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
         tool="compare",
         kind="Comparison",
         title=" against ".join(result.run_id for result in results),
-        simulated=", ".join(labels) if all(labels) else "",
+        simulated=words.simulated_labels(result.target for result in results),
         version=__version__,
         sections=[
             page.Section("answer", "Answer", _answer(results, found)),
@@ -537,7 +537,7 @@ def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
             tool="capacity",
             kind="Capacity plan",
             title=" against ".join(result.run_id for result, _ in plans),
-            simulated=", ".join(labels) if all(labels) else "",
+            simulated=words.simulated_labels(result.target for result, _ in plans),
             version=__version__,
             sections=found,
         )

@@ -129,6 +129,7 @@ class PointStage(PlainStage):
     returns_to: Workload | None = None  # the warm-up's workload, repeated after all points
     plan_notes: tuple[str, ...] = ()  # notes about the points
     unit_bytes: int = 0  # mapping unit of the drive, for the plan; 0: not known
+    done: tuple[Repeat, ...] = ()  # repeats that the plan leaves out, because they are over
     kind: PointsKind = StageKind.SWEEP
     record = Repeat
     units_are = "repeats"
@@ -188,24 +189,29 @@ class PointStage(PlainStage):
             ],
         )
 
+    def after(self, done: Sequence[Repeat]) -> "PointStage":
+        """Return the stage with the plan of what is left after these repeats."""
+        # With declared extra repeats, nobody knows before their end how many there are.
+        return self if self.extra.most > self.repeats else replace(self, done=tuple(done))
+
     def _in_all(self, target: TargetInfo, hint: RateHint, drive: PlanEnd) -> tuple[float, int]:
-        """Estimate the seconds and the bytes written of all repeats together."""
-        costs = [
-            cost
+        """Estimate the seconds and the bytes written of all repeats that are left."""
+        over = by_point(self.done)
+        points = [
+            (point.id, self._costs(point, target, hint, drive, place))
             for place, group in enumerate(self.groups)
             for point in group
-            for cost in self._costs(point, target, hint, drive, place)
         ]
         for one in self._converting().values():
             workload, how = one.point.workload, one.how(self._how, target)
             in_order = workload.pattern is Pattern.SEQUENTIAL
             slower = replace(hint, sequential_bytes_per_s=hint.reordering_bytes_per_s)
             own = slower if in_order else hint
-            costs.append(self._repeat(workload, how, target, own, drive))
-        if self._back is not None and hint.warmed_up:
-            so_far_s = self._before_s(self._back, hint, drive) + sum(
-                seconds for seconds, _ in costs
-            )
+            points.append((one.point.id, [self._repeat(workload, how, target, own, drive)]))
+        costs = [cost for name, own in points for cost in own[len(over.get(name, ())) :]]
+        if self._back is not None and hint.warmed_up and self._again not in over:
+            before_s = sum(seconds for _, own in points for seconds, _ in own)
+            so_far_s = self._before_s(self._back, hint, drive) + before_s
             left_s = self._at_work_s - so_far_s - self.how.write_window_s
             how = replace(self._how_again, measure_s=max(HORIZON_S, left_s))
             last = [point.workload for point in self.groups[-1] if point.workload.writes]

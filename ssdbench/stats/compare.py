@@ -18,11 +18,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ssdbench.errors import ProfileError
 from ssdbench.model.kind import KINDS
+from ssdbench.model.loading import load_profile
 from ssdbench.model.point import Estimate, PointResult
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.result import RunResult
@@ -504,6 +507,22 @@ def _key(point: PointResult, size_bytes: int) -> Key:
     return (*sorted((name, str(value)) for name, value in same.items()), round(share, 1))
 
 
+# Of a profile: what does not change which points are measured, and how.
+NOT_MEASURED: Any = {
+    **dict.fromkeys(("title", "target", "seed"), True),
+    "plan": {"endurance_tb", "warranty_years", "price", "power_w", "failure_rate_percent"},
+}
+
+
+def _measured_by(result: RunResult) -> object:
+    """Return what the profile of a run measures, or its text if it is of another version."""
+    try:
+        profile = load_profile(result.profile_text, "the stored profile")
+    except ProfileError:
+        return result.profile_text
+    return profile.model_dump_json(exclude=NOT_MEASURED)
+
+
 def _rates(point: PointResult) -> list[float]:
     """Return the IOPS of the repeats, in the order of measurement."""
     return [repeat.iops for repeat in sorted(point.repeats, key=lambda r: r.sequence)]
@@ -536,8 +555,7 @@ def _left_out(
             named = counted(len(few), "point")
             sentences.append(f"{named} of {result.run_id} {have} fewer than two repeats")
     sentences += [*_only_one(results), *_not_taken(results)]
-    profiles = {result.profile_text for result in results}
-    if len(profiles) > 1:
+    if len({_measured_by(result) for result in results}) > 1:
         sentences.append(
             "the runs were made with different profiles; only equal points are compared"
         )

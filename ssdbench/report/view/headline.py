@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ssdbench.model.finding import Code, Severity
-from ssdbench.model.found import WarmUp
+from ssdbench.model.found import FillDone, WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import KINDS, About
 from ssdbench.model.point import Estimate, PointResult, SteadyVerdict
@@ -198,13 +198,19 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
         label=_label(result, sound=sound, steady=steady),
         number=_number(point, steady=steady),
         unit="IOPS",
-        holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}{asked}",
+        holds_for=f"{words.workload_label(point.point.workload)}, {_part(result)}{lowest}{asked}",
         meaning=_meaning(point, sound=sound, steady=steady),
         evidence=[*_evidence(point, estimate), *_slow_phases(result), *_worst(best)],
         tone=words.VERDICT_TONES[result.verdict],
         promise=_promise(point) if sound and steady else "",
         beside=tuple(_p99(point)),
     )
+
+
+def _part(result: RunResult) -> str:
+    """Name the part of the drive that was filled, and over which the points reach."""
+    level = min((found.level_percent for _, found in result.having(FillDone)), default=100.0)
+    return "whole drive" if level >= 100 else f"the first {level:g} % of the drive"
 
 
 def _p99(point: PointResult) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from ssdbench.units import (
     format_ns,
     format_rate,
     format_size,
+    listed,
 )
 
 NONE = "–"
@@ -306,7 +307,20 @@ def simulated_label(target: TargetInfo) -> str:
         return ""
     model = target.sim_model or target.model or target.name
     seed = "unknown" if target.sim_seed is None else str(target.sim_seed)
-    return f"SIMULATED: {model}, seed {seed}"
+    named = any(part.startswith("seed=") for part in model.split(","))
+    return f"SIMULATED: {model}" if named else f"SIMULATED: {model}, seed {seed}"
+
+
+def simulated_labels(targets: Iterable[TargetInfo]) -> str:
+    """Return one label for several drives, with a common seed once; empty if one is real."""
+    labels = tuple(dict.fromkeys(map(simulated_label, targets)))
+    if not all(labels):
+        return ""
+    drives = [label.removeprefix("SIMULATED: ").rpartition(", seed ") for label in labels]
+    names, seeds = [drive for drive, _, _ in drives], {seed for _, _, seed in drives}
+    if all(names) and len(seeds) == 1:
+        return f"SIMULATED: {listed(names)}, seed {seeds.pop()}"
+    return f"SIMULATED: {listed([label.removeprefix('SIMULATED: ') for label in labels])}"
 
 
 MAX_ROWS = 500

@@ -49,6 +49,11 @@ class Probe(Protocol):
     @property
     def title(self) -> str: ...
 
+    @property
+    def least_share(self) -> float:
+        """Return the least that the probe writes if nothing stops it, as a share of `writes`."""
+        ...
+
     def writes(self, size_bytes: int) -> int:
         """Return the most bytes that the probe writes to a drive of this size."""
         ...
@@ -236,7 +241,7 @@ class ProbeStage(PlainStage):
         return self.probe.title
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the most bytes that the probe may write, and a tenth of that as the least."""
+        """Plan the least and the most bytes that the probe may write."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
         return StagePlan.of(
@@ -244,7 +249,7 @@ class ProbeStage(PlainStage):
             target,
             jobs=[self.title],
             seconds=(most / fast, 10 * most / slow),
-            bytes_written=(most // 10, most),
+            bytes_written=(self.probe.least_share * most, most),
         )
 
     def units(self, context: Context, done: Sequence[ProbeRecord]) -> Iterator[Unit[Probe]]:

@@ -26,6 +26,7 @@ class SlcCache:
 
     name = "slc-cache"
     title = "SLC cache from one sequential fill"
+    least_share = 1.0
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes that the probe writes: one fill of the drive."""
@@ -77,6 +78,7 @@ class WriteBuffer:
 
     name = "write-buffer"
     title = "Write buffer from bursts after idle time"
+    least_share = 0.1  # on a small drive most are bursts, of which some may be left out
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes that the probe writes: one and a half fills, and all bursts."""
@@ -141,6 +143,7 @@ class Flushes:
 
     name = "flush"
     title = "Flushes after one and after many writes"
+    least_share = 0.001  # the second measurement writes the whole drive
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes of the fills, plus twice the bytes of the writes between flushes."""

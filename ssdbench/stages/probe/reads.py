@@ -17,6 +17,7 @@ class Parallelism:
 
     name = "parallelism"
     title = "Usable parallelism from random reads at growing depth"
+    least_share = 1.0
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes of one fill, because a drive reads only written pages from flash."""
@@ -76,6 +77,7 @@ class StripeWidth:
 
     name = "stripe"
     title = "Stripe width from parallel reads at fixed strides"
+    least_share = 1.0
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes of a sequential fill; only sequentially written data lie in stripes."""
@@ -117,6 +119,7 @@ class ReadChunk:
 
     name = "read-chunk"
     title = "Read chunk from two reads side by side at small strides"
+    least_share = 1.0
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes of one sequential fill; only sequentially written data lie in chunks."""
@@ -163,6 +166,7 @@ class Mapping:
 
     name = "mapping"
     title = "Sequential reads of ordered and of scattered data"
+    least_share = 1.0
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes that the probe writes: a sequential fill and a random fill."""

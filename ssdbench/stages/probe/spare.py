@@ -46,6 +46,7 @@ class RemapUnit:
 
     name = "remap-unit"
     title = "Remap unit from the cost of writes that are not aligned"
+    least_share = 0.1  # it may know its answer early
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes that the probe writes: one fill of its span, and random writes."""
@@ -149,6 +150,7 @@ class Spare:
 
     name = "spare"
     title = "Over-provisioning and write amplification from random writes with more free space"
+    least_share = 0.1  # it may know its answer early
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes that the probe writes: all fills, and the bursts."""
@@ -253,6 +255,7 @@ class Trim:
 
     name = "trim"
     title = "Random writes before and after a TRIM of a quarter"
+    least_share = 0.6  # a target without TRIM is written only until the drive refuses it
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes that the probe writes: a sequential fill and the random writes."""

@@ -37,7 +37,7 @@ from ssdbench.target.inspect import inspect
 from tests.support.builders import a_target
 from tests.support.fakes import WearyDrive
 from tests.support.page_runs import DEMO, a_page_run
-from tests.support.runs import ARun
+from tests.support.runs import ARun, a_point
 
 RANDOM = Workload(
     pattern=Pattern.RANDOM, block_bytes=4096, read_percent=0,
@@ -349,3 +349,32 @@ QUESTION = """
 title: a question
 plan: {vms: 3000, iops_each: 40, read: 70, block: 4KiB, p99: {read: 10ms}, endurance_tb: 1300}
 """
+
+
+def test_a_probe_that_always_fills_the_drive_is_planned_with_one_fill() -> None:
+    drive = inspect("sim:660p-1t")
+    text = "precondition: []\nmeasure: [{probe: {of: [slc-cache, spare]}}]\n"
+    *_, cache, spare = stages(load_profile(text, "p"), drive)
+    hint = rate_hint(drive)
+
+    assert likely(cache, drive, hint).fills == (1.0, 1.0)
+    assert likely(spare, drive, hint).fills[0] < 2.0
+
+
+def test_a_sweep_tells_less_time_the_more_of_its_repeats_are_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "EVERY_S", 0.02)
+    drive = WearyDrive(noise=0.0)
+    run = ARun(tmp_path / "run", drive).precondition().sweep(a_point(drive, "write"), repeats=4)
+
+    took_s = sum(stage.duration_s for stage in run.go().stages)
+
+    sweep = run.stages[1]
+    whole = sweep.plan(run.drive.info, ANY_DRIVE).seconds
+    said = [e for e in run.events if isinstance(e, Progress) and e.stage == "02-sweep"]
+    first, last = said[0], said[-1]
+    assert first.ends_after_s is not None and last.ends_after_s is not None
+    assert all(e.ends_after_s[0] <= took_s <= e.ends_after_s[1] for e in said if e.ends_after_s)
+    assert last.ends_after_s[1] - last.ran_s < whole[1] / 4
+    assert last.ends_after_s[1] - last.ends_after_s[0] < whole[1] / 4

@@ -18,7 +18,7 @@ class Told:
             emit=self.events.append,
             wall=lambda: self.now,
             written_fills=lambda: self.now / 100,
-            foreseen=lambda seen: (None, of_run),
+            foreseen=lambda seen, at_work: (None, of_run),
         )
 
     def at(self, now: float) -> Progress:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ssdbench.model.finding import Code
+from ssdbench.model.found import FillDone
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report import render
@@ -12,7 +13,13 @@ from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Plot, Plots
 from ssdbench.report.view.pointplots import rates
 from ssdbench.units import format_bound, format_count
-from tests.support.builders import StoredRunBuilder, a_finding, a_small_run, with_found
+from tests.support.builders import (
+    StoredRunBuilder,
+    a_finding,
+    a_small_run,
+    stage_result,
+    with_found,
+)
 
 
 def a_run(directory: Path, plan: str) -> RunResult:
@@ -238,3 +245,20 @@ def test_a_point_that_did_not_settle_has_no_bound_on_top_nor_in_figures(tmp_path
     assert plots_of(result, stage)[0].alt.startswith("Lower bounds over 2 queue settings: ")
     ends = f"{format_count(min(means))} to {format_count(max(means))} IOPS"
     assert plots_of(result, moving)[0].alt == f"Means over 2 queue settings: {ends}."
+
+
+def test_a_number_names_the_part_of_the_drive_that_was_filled(tmp_path: Path) -> None:
+    run = a_run(tmp_path, "{}")
+    whole, half = (
+        stage_result("precondition", FillDone(level_percent=level).model_dump())
+        for level in (100.0, 50.0)
+    )
+
+    said = [
+        headline(run.model_copy(update={"stages": (*run.stages, fill)})).holds_for
+        for fill in (whole, half)
+    ]
+
+    assert "whole drive" in said[0]
+    assert "the first 50 % of the drive" in said[1]
+    assert "whole drive" not in said[1]

@@ -1,8 +1,9 @@
 import pytest
 
+from ssdbench.model.target import TargetKind
 from ssdbench.report.metrics import percentile
 from ssdbench.report.view import words
-from tests.support.builders import a_workload
+from tests.support.builders import a_target, a_workload
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,17 @@ def test_messages_become_sentences() -> None:
     assert words.sentence("the fill ended early") == "The fill ended early."
     assert words.sentence("Why?") == "Why?"
     assert words.sentence("") == ""
+
+
+def test_drives_with_one_seed_share_it_in_the_label_and_none_says_its_seed_twice() -> None:
+    drives = [
+        a_target(sim_model=name, sim_seed=seed)
+        for name, seed in (("a", 7), ("b,capacity=1GiB", 7), ("c,seed=9", 9))
+    ]
+
+    assert words.simulated_labels(drives[:2]) == "SIMULATED: a and b,capacity=1GiB, seed 7"
+    assert words.simulated_label(drives[2]) == "SIMULATED: c,seed=9"
+    assert words.simulated_labels(drives) == (
+        "SIMULATED: a, seed 7, b,capacity=1GiB, seed 7 and c,seed=9"
+    )
+    assert words.simulated_labels([*drives, a_target(TargetKind.DRIVE)]) == ""

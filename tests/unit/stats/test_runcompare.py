@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from ssdbench.model.finding import Code
 from ssdbench.model.result import RunResult
 from ssdbench.stats.compare import compared
@@ -84,3 +86,18 @@ def test_points_of_one_run_alone_are_named(tmp_path: Path) -> None:
 
     assert len(found.pairs) == 2
     assert any("only b measured 8 KiB" in sentence for sentence in found.left_out)
+
+
+PLANNED = "title: {0}\ntarget: sim:{0}\nseed: {1}\nrepeats: {2}\nplan: {{price: {1}}}\n"
+
+
+@pytest.mark.parametrize(("other", "differs"), [(("b", 2, 10), False), (("b", 2, 9), True)])
+def test_profiles_differ_only_if_something_else_is_measured(
+    tmp_path: Path, other: tuple[str, int, int], differs: bool
+) -> None:
+    runs = [
+        a_run(tmp_path / "one").model_copy(update={"profile_text": PLANNED.format("a", 1, 10)}),
+        a_run(tmp_path / "two").model_copy(update={"profile_text": PLANNED.format(*other)}),
+    ]
+
+    assert any("different profiles" in said for said in compared(runs).left_out) == differs
