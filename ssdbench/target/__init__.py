@@ -1,1 +1,1 @@
-"""Describe, guard and claim the drive under test."""
+"""Describe the drive under test, decide whether it may be overwritten, and claim it."""

@@ -1,6 +1,7 @@
-"""Remove from a drive's pages the bytes that identify one drive of its model (pure).
+"""Remove from a drive's pages the bytes that identify the single drive; no I/O.
 
-Only listed bytes stay. Vendor-specific areas become zeros, because their content is not known.
+Only bytes of the listed kinds are kept. Vendor-specific areas are set to zero, because they may
+identify the drive.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from ssdbench.target import ata, nvme, scsi
 
 BLANK = b"BLANKED"
 
-# (offset, size) of bytes that identify a unit, or may do so.
+# (offset, size) of bytes that identify the single drive, or may do so.
 _ATA_VENDOR = ((14, 6), (224, 8), (258, 62), (352, 60))  # words 7-9, 112-115, 129-159, 176-205
 _ATA_SERIAL, _ATA_WWN = (20, 20), (216, 8)
 _SMART_VENDOR = (386, 125)
@@ -17,7 +18,7 @@ _NVME_SERIAL = (4, 20)
 _NVME_CONTROLLER = ((112, 16), (768, 256), (3072, 1024))  # FRU GUID, subsystem NQN, vendor's
 _NVME_NAMESPACE = ((104, 24), (384, 3712))  # NGUID and EUI-64, vendor's
 _NVME_HEALTH = ((232, 280),)
-_INQUIRY_BYTES = 36  # vendor, product and revision; the rest is the vendor's own
+_INQUIRY_BYTES = 36  # vendor, product, revision; vendor-specific bytes follow
 _AS_IT_IS = (
     nvme.OCP,
     nvme.POWER,
@@ -33,9 +34,10 @@ _AS_IT_IS = (
 
 
 def blanked(name: str, page: bytes) -> bytes | None:
-    """Return the bytes of a page without the bytes that could identify the single drive.
+    """Return a page, in which bytes that could identify the single drive are overwritten.
 
-    Bytes about the model and about wear are kept. The result is None for a page that is left out.
+    Bytes about the drive's model and its wear are kept. The result is None for a page that must not
+    be shown.
     """
     if name in _AS_IT_IS:
         return page

@@ -1,4 +1,4 @@
-"""Decode ATA pages of ACS-4, such as IDENTIFY DEVICE and SMART data; pure."""
+"""Decode ATA pages of ACS-4, such as IDENTIFY DEVICE and SMART data; no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Identify:
     sanitizes: frozenset[str]
     trim: bool
     host_protected_area: bool
-    accessible_max: bool  # replaces the host protected area since ACS-3
+    accessible_max: bool  # successor of the host protected area since ACS-3
     queue_depth: int
     speed_now: str
     speed_most: str
@@ -40,13 +40,13 @@ class Identify:
 
 
 def words(page: bytes) -> list[int]:
-    """Return the 256 words of a page; missing words are 0."""
+    """Return the 256 words (16 bits each) of a page; missing words are 0."""
     padded = page.ljust(512, b"\0")
     return [int.from_bytes(padded[at : at + 2], "little") for at in range(0, 512, 2)]
 
 
 def identify(page: bytes) -> Identify:
-    """Decode IDENTIFY DEVICE."""
+    """Decode the fields of an IDENTIFY DEVICE page that ssdbench uses."""
     word = words(page)
     logical = 2 * (word[117] | word[118] << 16) if word[106] & 0x5000 == 0x5000 else 512
     wide = bool(word[83] & 1 << 10)
@@ -68,7 +68,7 @@ def identify(page: bytes) -> Identify:
         security_locked=bool(word[128] & 4),
         security_frozen=bool(word[128] & 8),
         enhanced_erase=bool(word[128] & 32),
-        # In steps of 2 minutes, in 15 bits when bit 15 is set (ACS-4, word 89).
+        # The erase time has steps of 2 minutes, and 15 bits if bit 15 is set (ACS-4, word 89).
         erase_minutes=2 * (word[89] & (0x7FFF if word[89] & 0x8000 else 0xFF)),
         sanitizes=frozenset(n for bit, n in named if word[59] & 1 << 12 and word[59] & bit),
         trim=bool(word[169] & 1),
@@ -82,12 +82,12 @@ def identify(page: bytes) -> Identify:
 
 
 def whole(page: bytes) -> bool:
-    """Return whether the checksum of IDENTIFY is right, or the page has no checksum (word 255)."""
+    """Tell whether an IDENTIFY page has a correct checksum or none at all (word 255)."""
     return len(page) == 512 and (page[510] != 0xA5 or sum(page) % 256 == 0)
 
 
 def native_max(sense: bytes) -> int | None:
-    """Return the highest address in the ATA return descriptor of a command, or None.
+    """Return the drive's highest address from a command's ATA return descriptor, or None.
 
     The command is READ NATIVE MAX ADDRESS EXT or, since ACS-3, GET NATIVE MAX ADDRESS EXT.
     """
@@ -98,7 +98,7 @@ def native_max(sense: bytes) -> int | None:
 
 
 def smart_values(page: bytes) -> dict[int, int]:
-    """Return raw values (48 bits) of SMART attributes by number, without values of only ones."""
+    """Return SMART attributes' raw values (48 bits) by number; leave out values of all ones."""
     values = {}
     for at in range(2, 362, 12):
         if len(page) >= at + 12 and page[at]:
@@ -109,18 +109,18 @@ def smart_values(page: bytes) -> dict[int, int]:
 
 
 def temperature(values: Mapping[int, int]) -> int | None:
-    """Return degrees Celsius from the attributes that most drives use, or None.
+    """Return the temperature in °C from the SMART attributes that most drives use, or None.
 
-    The low byte is the newest reading; some drives keep extremes above it. Attribute 190 is the
-    airflow temperature, which is the only temperature of many drives. A value of 0 marks an
-    unused attribute.
+    The low byte of a value is the newest reading; some drives have extreme readings in the higher
+    bytes. Attribute 190 is the airflow temperature; many drives have only this one. A value of 0
+    marks an unused attribute.
     """
     found = (values[number] & 0xFF for number in (194, 190) if number in values)
     return next((c for c in found if c and c < 128 and sensors.celsius(c) is not None), None)
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
-    """Return all facts in the pages, for the report."""
+    """Return the facts in a drive's ATA pages, for the report."""
     told: dict[str, str] = {}
     if IDENTIFY in pages:
         said = identify(pages[IDENTIFY])
@@ -161,7 +161,7 @@ def _text(word: list[int], start: int, end: int) -> str:
 
 
 def sanitizing(sense: bytes) -> bool:
-    """Return whether SANITIZE STATUS EXT shows a sanitize in progress (ACS-4: bit 14)."""
+    """Tell whether SANITIZE STATUS EXT shows that a sanitize is running (ACS-4: bit 14)."""
     if len(sense) < 22 or sense[0] & 0x7F != 0x72 or sense[8] != 0x09:
         return False
     return bool(sense[8:][4] & 0x40)

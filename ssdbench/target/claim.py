@@ -1,4 +1,4 @@
-"""Hold a target for a whole run, so that no other program can take or change it."""
+"""Claim a target for a whole run, so that no other program can use or change it."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,22 +16,23 @@ from ssdbench.target.inspect import inspect
 
 
 class Claim:
-    """Hold a target exclusively from `with` to its end.
+    """Hold a target exclusively during a `with` block.
 
-    At the start, the target is checked again after the claim, because it may have changed since the
-    first check. Generators inherit `fd`, so the target stays busy until the last generator has
-    ended. A block device is also locked against udev, which would probe it whenever fio closes it.
-    A simulated drive has no descriptor; its state file is locked instead.
+    After the target is claimed, it is checked once more, because it may have changed since the
+    first check. Generators inherit `fd`, so the target stays claimed until the last generator has
+    ended. A block device is also locked against udev, which would otherwise read the device
+    whenever fio closes it. A simulated drive has no descriptor here; its state file is locked
+    instead.
 
-    A step that cannot work on a claimed device (mkfs, mount, a module) runs inside `released`,
-    which gives the claim up only for that step.
+    Some steps cannot work on a claimed device, such as mkfs, mount, or a module. Such a step runs
+    inside `released`, which releases the claim only for this step.
     """
 
     def __init__(self, info: TargetInfo, consent: Consent = guard.NO_CONSENT) -> None:
         self._info = info
         self._consent = consent.of_run(consent.run or token_hex())
         self._udev_off: int | None = None
-        self._prepared = False  # the target is a file whose content is now ours
+        self._prepared = False  # the target is a file, marked as ssdbench's
         self.fd: int | None = None
 
     def __enter__(self) -> Self:
@@ -56,9 +57,10 @@ class Claim:
             self._release()
 
     def check(self) -> None:
-        """Check, before each destructive step, that the target is the same and not in use.
+        """Check, before each destructive step, that the target is the same and free.
 
-        Raises DeviceLost when the target was replaced or is gone, TargetRefused for new objections.
+        Raises DeviceLost if the target was replaced or is gone, TargetRefused if there are new
+        objections.
         """
         if self._info.kind is TargetKind.SIMULATED:
             return
@@ -66,7 +68,7 @@ class Claim:
         guard.check(self._info, self._consent, held=self.fd)
 
     def formatted(self, info: TargetInfo) -> None:
-        """Accept the format and size that this run gave the drive. Raises DeviceLost."""
+        """Take over the format and size that this run gave the drive. Raises DeviceLost."""
         if info.major_minor != self._info.major_minor or info.node != self._info.node:
             raise DeviceLost(
                 f"{self._info.name} was replaced by another device while it was formatted"
@@ -82,21 +84,22 @@ class Claim:
         *,
         leaves_signatures: bool = False,
     ) -> Iterator[None]:
-        """Give up the claim for one step that cannot work on a claimed device.
+        """Release the claim during one step that cannot work on a claimed device.
 
             with claim.released("make a file system", journal.note, leaves_signatures=True):
                 command.run(["mkfs.ext4", "-q", info.node])
 
-        The guard is asked before the claim is given up and after it is taken again. udev's lock is
-        kept throughout (https://systemd.io/BLOCK_DEVICE_LOCKING), so a program inside must not wait
-        for it. `note` stores a sentence durably; it is called before the release and after it.
-        `leaves_signatures` means that from now on, signatures on the target count as ours.
-        Everything that the step mounts or builds must be gone at its end. The lock of a file is
-        kept; a simulated drive is not locked.
+        All safety rules are checked before the claim is released and after it is taken again. The
+        lock against udev is kept (https://systemd.io/BLOCK_DEVICE_LOCKING), so programs of the step
+        must not wait for this lock. `note` stores a sentence on disk; it is called before the
+        release and after the claim is taken again. `leaves_signatures` means that from now on,
+        signatures on the target count as ours. At the end of the step, everything that it mounted
+        or built must be gone. The claim of a file is not released, and a simulated drive is not
+        claimed.
 
-        Raises TargetRefused or DeviceLost: before the step when another program uses the
-        target, and after it when the target was taken or replaced. An error of the step itself
-        is raised first.
+        Raises TargetRefused or DeviceLost: before the step if another program uses the target,
+        after the step if another program took the target or it was replaced. An error of the step
+        itself has priority.
         """
         if self.fd is None or self._info.kind is TargetKind.FILE:
             yield
@@ -117,20 +120,20 @@ class Claim:
         note(f"the claim is held again: {reason}")
 
     def _take_again_if_possible(self) -> None:
-        """Claim the target again after a failed step, whose error is raised in any case."""
+        """Try to claim the target again after a failed step; the caller raises the step's error."""
         try:
             self.fd = self._open()
         except SsdbenchError:
             self.fd = None
 
     def _give_back(self) -> None:
-        """Mark a file's content as ours, unless another program may have written to it."""
+        """Mark a file's content as written by us, unless another program may have written to it."""
         if self.fd is None or not self._prepared:
             return
         try:
             self.check()
         except SsdbenchError:
-            return  # its mark still says that a run used it, so the next run asks
+            return  # the file stays marked as in use, so the next run asks
         fileguard.give_back(self._info, self.fd)
 
     def _same(self) -> None:
@@ -140,7 +143,7 @@ class Claim:
             raise DeviceLost(f"{self._info.name} is gone: {error.message}") from error
         was = self._info
         changed = differences((now.model, now.serial), (was.model, was.serial))
-        # Compare the end, not the size, which shrinks when a zone becomes read-only.
+        # Compare the last byte, not the size: the size shrinks if a zone becomes read-only.
         if (now.id, now.end_bytes) != (was.id, was.end_bytes):
             changed.insert(
                 0,

@@ -1,4 +1,4 @@
-"""Decide whether the user's consent covers overwriting a target, and how much a run wears it."""
+"""Decide whether the user's consent allows a run to overwrite a target and to wear the drive."""
 
 import json
 import os
@@ -16,41 +16,41 @@ from ssdbench.target.inspect import identities
 from ssdbench.target.objection import DESTROY, OVERWRITE, WEAR, Objection, refuse
 from ssdbench.units import format_capacity, format_figure, parse_figure
 
-FREE_SHARE = 0.01  # of the rated endurance; more needs consent
+FREE_SHARE = 0.01  # of the rated endurance; writing more needs consent
 TB = 10**12
-LEAST_USED_PERCENT = 5  # a smaller percentage says little, because it is rounded
+LEAST_USED_PERCENT = 5  # smaller percentages are too coarse for an estimate
 
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """The bytes that a run writes, and the rated endurance of the drive.
+    """Hold the bytes that a run writes, and the endurance of the drive.
 
-    SMART has no rated endurance, so only the user can give it; otherwise it is None.
+    SMART does not have the rated endurance. It is None unless the user gives it.
     """
 
-    most_bytes: int  # if each repeat settles as late as it may
+    most_bytes: int  # if each repeat settles as late as possible
     endurance_tb: float | None = None
-    likely_bytes: tuple[int, int] | None = None  # the least and the most that is likely
-    reported_tb: float | None = None  # endurance by the drive's own counters
+    likely_bytes: tuple[int, int] | None = None  # likely bytes: least, most
+    reported_tb: float | None = None  # endurance estimated from the drive's counters
 
     @property
     def known_tb(self) -> float | None:
-        """Return the endurance that was given, else the one from the drive's own counters."""
+        """Return the user's endurance in TB, else the estimate from the drive's counters."""
         return self.endurance_tb or self.reported_tb
 
     @property
     def share(self) -> float | None:
-        """Return the share of the rated endurance, or None when the endurance is not known."""
+        """Return most bytes of the run / rated endurance; None if the endurance is not given."""
         return self.most_bytes / TB / self.endurance_tb if self.endurance_tb else None
 
     @property
     def needs_consent(self) -> bool:
-        """Return whether the wear needs consent: its share is above FREE_SHARE or unknown."""
+        """Tell whether the wear needs consent: its share is above FREE_SHARE, or unknown."""
         return self.most_bytes > 0 and (self.share is None or self.share > FREE_SHARE)
 
     @property
     def sentence(self) -> str:
-        """Return a sentence on the wear by a run: bytes, and shares of the endurance."""
+        """Return a sentence on the run's wear: bytes, and percent of the endurance."""
         known = self.known_tb
         if known is None:
             unknown = "its rated endurance is unknown (give it with --endurance TBW)"
@@ -62,7 +62,7 @@ class Wear:
 
     @property
     def written(self) -> str:
-        """Return how much the run would write, with its share of a known endurance."""
+        """Return as text how much the run would write, with percent of a known endurance."""
         most = f"up to {self._shared(self.most_bytes)}"
         if self.likely_bytes is None or self.likely_bytes[1] >= self.most_bytes:
             return f"it would write {most}"
@@ -78,10 +78,10 @@ class Wear:
 
 
 def reported_endurance_tb(facts: Mapping[str, str]) -> float | None:
-    """Return the bytes that wear a drive out by its own counters, in TB; None if not known.
+    """Estimate from a drive's own counters how many TB wear it out; None if not known.
 
-    The estimate is the amount of data written so far, divided by the "percentage used" (NVM Express
-    base specification, SMART log), which counts whole percents, so one more is assumed.
+    The estimate is the data written so far divided by the "percentage used" (NVM Express base
+    specification, SMART log). This counts whole percents, so one percent more is assumed.
     """
     used, written = facts.get("percentage used", ""), facts.get("data written", "")
     share = re.fullmatch(r"([0-9]+) %", used)
@@ -94,13 +94,13 @@ def reported_endurance_tb(facts: Mapping[str, str]) -> float | None:
 
 
 LAB_SERIALS = "SSDBENCH-LAB-"
-LAB_DISKS = Path("/run/ssdbench-lab/disks.json")  # the lab writes it from outside the guest
+LAB_DISKS = Path("/run/ssdbench-lab/disks.json")  # the lab's host writes this into the guest
 NO_WEAR = Wear(0)
 NAMELESS = (
     "the drive has no readable name of its own, so this is its slot, its size and samples of its "
     "data: make sure which drive is there"
 )
-NUMBERED = "path.node-"  # an identity that is only the kernel's number, which may change
+NUMBERED = "path.node-"  # an identity from the kernel's device number, which may change
 WITHOUT_UUID = (
     "it is a mapping without a UUID, and its table cannot be read; another mapping may have its "
     "number next time, so it has no lasting name"
@@ -108,10 +108,10 @@ WITHOUT_UUID = (
 
 
 def needed(info: TargetInfo) -> bool:
-    """Return whether a target may be written only with consent.
+    """Tell whether a target may only be written with the user's consent.
 
-    A simulated drive belongs to ssdbench, and the guard refuses a file that has content of the
-    user, so neither of them needs consent.
+    Simulated drives and files need no consent: a simulated drive belongs to ssdbench, and a file
+    that has content of the user is refused by the guard.
     """
     return info.kind not in (TargetKind.SIMULATED, TargetKind.FILE) and not implied(info)
 
@@ -119,7 +119,7 @@ def needed(info: TargetInfo) -> bool:
 def implied(
     info: TargetInfo, *, environment: Mapping[str, str] = os.environ, disks: Path = LAB_DISKS
 ) -> bool:
-    """Return whether the lab made this disk for this guest; three signs must all be present."""
+    """Tell whether the lab made this disk for this guest; all of three signs are required."""
     if environment.get("SSDBENCH_LAB") != "1" or not info.serial.startswith(LAB_SERIALS):
         return False
     try:
@@ -132,10 +132,10 @@ def implied(
 def objections(
     info: TargetInfo, consent: Consent, *, others: Mapping[str, str] = MappingProxyType({})
 ) -> list[Objection]:
-    """Return why the given consent does not name exactly this target; empty when it does.
+    """Return why the given consent is not for exactly this target; empty if it is.
 
-    Identities are compared as a whole, because half a serial number could name another drive.
-    `others` are the nodes of this host's other drives, by identity.
+    The whole identity must match, because a part of a serial number could belong to another drive.
+    `others` has the nodes of this host's other drives, by identity.
     """
     given = consent.identity
     own, nameless = info.consent_id, f" ({NAMELESS})" if info.content else ""
@@ -158,9 +158,10 @@ def objections(
 
 
 def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Objection]:
-    """Return the objection that a run wears a real drive too much, unless the user accepts it.
+    """Return an objection if a run wears a real drive too much and the user did not accept that.
 
-    Only flash wears out. Without a rated endurance, any wear must be accepted.
+    Simulated drives and volumes do not wear out. If the rated endurance is not known, the user must
+    accept any wear.
     """
     if (
         info.kind not in (TargetKind.DRIVE, TargetKind.UNPROVEN)
@@ -172,10 +173,11 @@ def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Obje
 
 
 def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
-    """Return every objection before a target's first write, overridden or not.
+    """Return all objections to a target's first write, without regard to the user's consent.
 
-    Content that `run` left in a file is no objection when that run continues. Data is sampled only
-    where nothing else protects the drive: not beside a signature, and not on a drive in use.
+    If `run` continues, its own content in a file is not an objection. Data is sampled only if no
+    other objection protects the drive. So a drive with a signature, or a drive in use, is not
+    sampled.
     """
     found = guard.standing(info, Consent(run=run))
     asked_for = needed(info) and all(o.option not in ((), OVERWRITE) for o in found)
@@ -185,9 +187,9 @@ def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
 def lacking(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> list[Objection]:
-    """Return the objections that the consent does not override.
+    """Return the objections that the user's consent does not override.
 
-    Work that only reads ignores signatures and consent.
+    For work that only reads, signatures and missing consent are not objections.
     """
     if not destroys:
         return guard.standing(info, consent.overwriting())
@@ -203,7 +205,7 @@ def lacking(
 def require_consent(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> None:
-    """Raise TargetRefused with every objection that remains."""
+    """Raise TargetRefused with all objections that the consent does not override."""
     lacks = lacking(info, consent, wear=wear, destroys=destroys)
     wrong = needed(info) and consent.identity not in (None, info.consent_id)
     hint = "make sure which drive you mean: `ssdbench drives` shows the identity of each"

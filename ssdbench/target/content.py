@@ -1,9 +1,9 @@
-"""Sample a target's data before the first write and when a run is resumed.
+"""Sample a target's data before a run's first write, and when a run is resumed.
 
-Some data have no signature: a payload whose header is on another drive, a file system without its
-partition table, plain records. So places all over the drive are read before its first write.
-ssdbench recognizes its own data by the samples that it recorded at the end of its last use, or
-during a run.
+Some data have no signature, for example an encrypted volume whose header is on another drive, a
+file system without its partition table, or plain records. So before the first write, samples are
+read at places all over the drive. ssdbench recognizes its own data by the samples that it recorded
+during a run, or at the end of its last use of the drive.
 """
 
 import random
@@ -32,32 +32,33 @@ from ssdbench.target.objection import DATA, OVERWRITE, Objection, refuse
 from ssdbench.units import GIB, KIB, MIB
 
 NAME = "contents"  # below the settings directory
-# One random place in each of 3000 equal parts finds data on 0.1 % of a drive in 95 % of cases
-# (1 - 0.999 ** 3000), wherever it lies.
+# One random place in each of 3000 equal parts of a drive is sampled. If data take 0.1 % of the
+# drive, the samples find them in 95 % of cases (1 - 0.999 ** 3000), wherever they are.
 RANDOM_PLACES = 3000
-KEPT = 256  # how many drives have a record; the oldest are removed
+KEPT = 256  # most drives with a record; older records are removed
 
-# Where superblocks, their copies and payloads begin, from the start of a drive or partition: ext
-# (copies in groups 1, 3, 5, 7, 9, 25, 27 and 49 of 8 or 128 MiB), btrfs, LUKS payloads, ZFS labels.
+# Offsets from the start of a drive or partition at which known data begin: superblocks of ext and
+# their copies (groups 1, 3, 5, 7, 9, 25, 27 and 49 of 8 or 128 MiB), btrfs, LUKS payloads, ZFS
+# labels.
 _GROUPS = (1, 3, 5, 7, 9, 25, 27, 49)
 _KNOWN = (
     *(0, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB, MIB, 2 * MIB, 4 * MIB, 16 * MIB),
     *(group * unit for group in _GROUPS for unit in (8 * MIB, 128 * MIB)),
     *(64 * MIB, 3 * GIB, 256 * GIB),
 )
-# From the end: copies of GPT, md superblocks, ZFS labels, NTFS.
+# Distances from the end: copies of GPT, md superblocks, ZFS labels, NTFS.
 _FROM_END = (4 * KIB, 8 * KIB, 12 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB)
-# During a run the record is renewed after a unit, at most this often, and so rarely that reading
-# takes at most a hundredth of the time.
+# During a run, the record of samples is renewed after a unit, but at most once in this time. It is
+# renewed so rarely that reading samples takes at most a hundredth of the time.
 RENEWED_EVERY_S = 60.0
 READING_SHARE = 0.01
-_FIRST_PARTITIONS = (0, 63 * 512, MIB)  # before 2009 they began at sector 63
+_FIRST_PARTITIONS = (0, 63 * 512, MIB)  # until about 2009, partitions began at sector 63
 
 
 class Remembered(Model):
-    """Samples of a target's data at ssdbench's last use of it; schema version 1.
+    """Store samples of a target's data from ssdbench's last use of the target; schema version 1.
 
-    Records of older versions have fewer places and name no run.
+    Records of older ssdbench versions have fewer sampled places and no run.
     """
 
     schema_version: int = 1
@@ -66,27 +67,27 @@ class Remembered(Model):
     serial: str
     size_bytes: int
     at: str
-    digests: dict[int, str]  # by byte address
+    digests: dict[int, str]  # digest of the data by byte address
     signatures: tuple[str, ...] = ()
-    run: str = ""  # the run that used it last
-    at_work: bool = False  # that run had not ended, so it wrote more later
-    ours: bool = True  # the data before it needed no consent: none, or left by ssdbench
+    run: str = ""  # the run that used the target last
+    at_work: bool = False  # that run had not ended, so it may have written more
+    ours: bool = True  # before that run the target was empty, or had ssdbench's data
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Samples of a target's data at one moment."""
+    """Hold samples of a target's data at one moment."""
 
-    found: Mapping[int, bytes | None]  # by byte address; None where it could not be read
+    found: Mapping[int, bytes | None]  # data by byte address; None if unreadable
     signatures: tuple[str, ...] = ()
 
     @property
     def digests(self) -> dict[int, str]:
-        """Return a short digest of the data at each place; unreadable places are left out."""
+        """Return a short digest of each sample's data; leave out unreadable places."""
         return {place: sha256(data).hexdigest()[:16] for place, data in self.found.items() if data}
 
     def filled(self) -> list[int]:
-        """Return the sampled places that hold data."""
+        """Return the sampled places whose data are not blank."""
         return [p for p, data in self.found.items() if data is not None and not blank(data)]
 
     def unread(self) -> list[int]:
@@ -95,12 +96,12 @@ class Look:
 
 
 def places(info: TargetInfo) -> list[int]:
-    """Return the byte addresses of the samples: always the same for one identity and size."""
+    """Return the byte addresses to sample; they depend only on the target's identity and size."""
     last = info.end_bytes - SAMPLE_BYTES
     if last < 0:
         return []
     known = [begin + place for begin in _FIRST_PARTITIONS for place in _KNOWN]
-    quarters = [info.end_bytes * part // 4 for part in range(1, 4)]  # groups of XFS
+    quarters = [info.end_bytes * part // 4 for part in range(1, 4)]  # XFS has its groups here
     ends = [info.end_bytes - place for place in _FROM_END]
     chance = random.Random(f"{info.id} {info.size_bytes}")
     anywhere = [
@@ -112,7 +113,7 @@ def places(info: TargetInfo) -> list[int]:
 
 
 def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
-    """Read samples of a target's data, at its usual places and at the places in `also`.
+    """Read samples of a target's data at the usual places and at the places in `also`.
 
     Raises OSError and HostLacks.
     """
@@ -121,7 +122,7 @@ def look(info: TargetInfo, *, also: Collection[int] = ()) -> Look:
 
 
 def objections(info: TargetInfo, *, directory: Path | None = None) -> list[Objection]:
-    """Return an objection if no signature and no earlier run explains a drive's data."""
+    """Return an objection if a drive has data that no earlier use by ssdbench explains."""
     known = recalled(info, directory=directory)
     try:
         seen = Look(
@@ -152,7 +153,7 @@ def _unexplained(seen: Look, known: Remembered | None) -> list[Objection]:
 
 
 def digest(info: TargetInfo) -> str:
-    """Return the first 12 digits of a SHA-256 of the target's data at every eighth sampled place.
+    """Return 12 digits of a SHA-256 over every eighth sample of a target's data.
 
     Raises OSError.
     """
@@ -165,11 +166,12 @@ def digest(info: TargetInfo) -> str:
 def came_since(
     left: Remembered, seen: Look, *, written_by_us: Callable[[bytes], bool], ours: bool = False
 ) -> list[Objection]:
-    """Return objections to data that the recorded run did not leave on the target.
+    """Return objections if the target has data that the recorded run did not leave there.
 
-    If that run ended, every place must be unchanged. If the run was killed, it wrote after the
-    record: a changed place must be blank or look like our own writes. `ours` means that the run may
-    have left file systems, whose blocks have no mark of ours.
+    If that run ended, all sampled places must be unchanged. If the run was killed, it may have
+    written after the record was made: then a changed place must be blank or look like our own
+    writes. `ours` means that the run may have left file systems, whose blocks cannot be recognized
+    as ours; then changed places are accepted.
     """
     now = seen.digests
     other = [place for place, digest in left.digests.items() if now.get(place) != digest]
@@ -197,7 +199,7 @@ def came_since(
 
 
 def remember(info: TargetInfo, *, run: str = "", directory: Path | None = None) -> None:
-    """Record the data of a target at the end of its use; without it, the next run asks again."""
+    """Record samples of a target after its use; without a record, the next run needs consent."""
     path = _path(info, directory)
     with suppress(OSError, SsdbenchError):
         path.unlink(missing_ok=True)
@@ -205,7 +207,7 @@ def remember(info: TargetInfo, *, run: str = "", directory: Path | None = None) 
 
 
 def recalled(info: TargetInfo, *, directory: Path | None = None) -> Remembered | None:
-    """Return the record of this very target, unless another user could have written it."""
+    """Return the record of exactly this target; None if another user could have written it."""
     path = _path(info, directory)
     try:
         for part in (path.parent.parent, path.parent, path):
@@ -218,10 +220,11 @@ def recalled(info: TargetInfo, *, directory: Path | None = None) -> Remembered |
 
 
 class Watch:
-    """Compare the data of a target from the look before consent to the end of the run.
+    """Watch a target's data from the samples before consent until the end of the run.
 
-    Before the first write all samples are read once more. After this reading, the record says that
-    the run is at work, so that the target can be compared after a kill.
+    Before the first write, all samples are read again and compared. Then a record is stored that
+    says that the run is not finished. With this record, the target can be compared if the run is
+    killed.
     """
 
     def __init__(
@@ -242,7 +245,7 @@ class Watch:
         self._ours = True
 
     def before_writing(self) -> None:
-        """Raise TargetRefused, once, if the data differ from the data before consent."""
+        """Check once: raise TargetRefused if the data changed since the user's consent."""
         if self._seen is None:
             return
         left, self._seen = _remembered(self._info, self._seen), None
@@ -261,7 +264,7 @@ class Watch:
         self._note(now, began)
 
     def renew(self, info: TargetInfo, *, at_once: bool = False) -> None:
-        """Record the present data of the target during the run, if that is due."""
+        """Store new samples of the target during the run, if enough time has passed."""
         if self._seen is not None or (self._clock() < self._next_s and not at_once):
             return
         self._info = info
@@ -278,7 +281,7 @@ class Watch:
 
 
 def blank(data: bytes) -> bool:
-    """Return whether data is all zeros or all ones, as unwritten and trimmed blocks read."""
+    """Tell whether all bits are 0 or all are 1, as unwritten and trimmed blocks return."""
     return not data.strip(b"\0") or not data.strip(b"\xff")
 
 

@@ -1,8 +1,8 @@
-"""Decide whether a disk is one physical drive, from its answers and its place (pure).
+"""Decide from a disk's answers and its place whether it is one physical drive; no I/O.
 
-A name proves nothing, because controllers and clouds may give a volume any name. A disk counts as
-one drive only when it answers as only a drive does. A disk without any sign of a volume is still
-not proven to be a drive.
+A name does not prove anything, because controllers and clouds may give a volume any name. A disk
+counts as one drive only if it answers commands in a way that only a drive does. A disk that shows
+no sign of a volume is not yet proven to be a drive.
 """
 
 import re
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from ssdbench.model.target import LACKS, NOT_READ, TAKEN, TargetInfo, TargetKind
 from ssdbench.target import ata, nvme, scsi
 
-BRIDGED = "bridged "  # before the name of a page that the drive behind a bridge answered with
-APPLE = "apple-nvme"  # transport of the controller inside a system on a chip
-CLOSE_BYTES = 4096  # bridges lose a block or two at the end
+BRIDGED = "bridged "  # prefix of the names of pages from a drive behind a bridge
+APPLE = "apple-nvme"  # transport of a controller inside Apple's chips
+CLOSE_BYTES = 4096  # some bridges hide a block or two at the end
 LEAST_KELVIN, MOST_KELVIN = 200, 400
-GROUP, LOCAL = 0x010000, 0x020000  # bits of a company's number (IEEE 802, 8.2.2)
+GROUP, LOCAL = 0x010000, 0x020000  # bits that a company's number must not have (IEEE 802, 8.2.2)
 
-# Makers of emulated PCI functions, or of a cloud's hardware (pci.ids).
+# PCI vendors of emulated functions or of a cloud's hardware (pci.ids).
 _VIRTUAL_VENDORS = {
     0x1414: "Microsoft", 0x15AD: "VMware", 0x1AB8: "Parallels", 0x1AE0: "Google",
     0x1AF4: "Red Hat (virtio)", 0x1B36: "Red Hat (QEMU)", 0x1D0F: "Amazon", 0x1DD8: "Pensando",
@@ -36,7 +36,7 @@ _VIRTUAL_COMPANIES = {
     0x00155D: "Microsoft", 0x74E28C: "Microsoft", 0x00163E: "Xen", 0x001A4A: "Qumranet",
     0x001C42: "Parallels", 0xA002DC: "Amazon",
 }  # fmt: skip
-# Channels on which a driver has its volumes, as its source has them (drivers/scsi of Linux 6.12):
+# SCSI channels that a driver uses for volumes, by the driver's source (drivers/scsi of Linux 6.12):
 # MEGASAS_MAX_PD_CHANNELS, CONTAINER_CHANNEL, RAID_CHANNEL of mpt3sas, PQI_RAID_VOLUME_BUS, and
 # HPSA_RAID_VOLUME_BUS, with volumes of external arrays behind it.
 _VOLUME_CHANNELS = {
@@ -51,7 +51,7 @@ _VOLUME_DRIVERS = (
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Hold a PCI function that a disk is attached to."""
+    """Describe a PCI function that a disk is attached to."""
 
     vendor: int = 0
     device: int = 0
@@ -61,22 +61,22 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Hold where a disk is plugged in, and which driver it has there."""
+    """Describe where a disk is attached, and its driver."""
 
     size_bytes: int = 0
-    network: str = ""  # the network that it is reached over
-    transport: str = ""  # of an NVMe controller
-    functions: tuple[Function, ...] = ()  # one for each path
-    driver: str = ""  # of the SCSI host
-    channel: int | None = None  # of the SCSI host
-    raid_level: str = ""  # as the driver reports it for a volume
-    bridge: str = ""  # the USB device that it is behind
-    software: bool = False  # a device of the kernel, without hardware
+    network: str = ""  # the network between host and disk; "" for a local disk
+    transport: str = ""  # transport of an NVMe controller
+    functions: tuple[Function, ...] = ()  # one function for each path
+    driver: str = ""  # driver of the SCSI host
+    channel: int | None = None  # channel of the SCSI host
+    raid_level: str = ""  # RAID level, if the driver reports one
+    bridge: str = ""  # the USB bridge before the disk
+    software: bool = False  # made by the kernel, without hardware
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The proofs that a disk is one drive, the missing proofs, and the signs of a volume."""
+    """Hold the proofs that a disk is one drive, missing proofs, and signs of a volume."""
 
     shown: tuple[str, ...] = ()
     missing: tuple[str, ...] = ("it was not asked",)
@@ -86,7 +86,7 @@ class Evidence:
 def evidence(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes], unread: str = ""
 ) -> Evidence:
-    """Return the evidence of a disk; `found` has its pages, `unread` says why they are missing.
+    """Return the evidence about a disk; `found` has its pages, `unread` says why pages are missing.
 
     An NVMe drive must have a physical PCI function, the number of a company, and a health log with
     a temperature and a count of power cycles. An ATA drive must answer IDENTIFY DEVICE by
@@ -100,7 +100,7 @@ def evidence(
 
 
 def models(found: Mapping[str, bytes]) -> list[str]:
-    """Return the model names in a drive's own pages."""
+    """Return the model names that a drive's own pages contain."""
     named = []
     for prefix in ("", BRIDGED):
         if page := found.get(f"{prefix}{ata.IDENTIFY}"):
@@ -113,7 +113,7 @@ def models(found: Mapping[str, bytes]) -> list[str]:
 def _of_protocol(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes]
 ) -> tuple[list[str], list[str]]:
-    """Return the proofs and the missing proofs, by the protocol of the disk's answers."""
+    """Return the proofs and the missing proofs, by the protocol in which the disk answers."""
     for prefix in ("", BRIDGED):
         if page := found.get(f"{prefix}{ata.IDENTIFY}"):
             return _sides(
@@ -178,7 +178,7 @@ def _ata_lacks(page: bytes, size_bytes: int) -> list[str]:
 
 
 def _size_lacks(tells: int, place: Place) -> list[str]:
-    """Return a sentence if the sizes differ: a volume differs from its drive."""
+    """Return a sentence if the drive's size differs from the disk's, as it does for a volume."""
     if not tells or not place.size_bytes or abs(tells - place.size_bytes) <= CLOSE_BYTES:
         return []
     return [f"the drive that answers has {tells} bytes, but the disk {place.size_bytes}"]
@@ -202,7 +202,7 @@ def _sas_lacks(found: Mapping[str, bytes]) -> Iterator[str]:
 def _volume(
     place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes]
 ) -> Iterator[str]:
-    """Yield signs that several drives, or a drive shared with other users, are behind a disk."""
+    """Yield signs that a disk is a volume: several drives, or a drive shared with other users."""
     if place.software:
         yield "the kernel makes it: no hardware is behind it"
     if place.network:
@@ -243,7 +243,7 @@ def _volume_by_pages(
 
 
 def _answers_as_no_drive(found: Mapping[str, bytes]) -> bool:
-    """Return whether a SCSI disk answers but shows no property of a drive, as volumes do."""
+    """Tell whether a SCSI disk answers like a volume: without any property of a drive."""
     if scsi.INQUIRY not in found or any(ata.IDENTIFY in n or nvme.CONTROLLER in n for n in found):
         return False
     identity = found.get(scsi.DEVICE_ID, b"")
@@ -258,13 +258,14 @@ UNPROVEN = ("--accept-unproven",)
 VOLUME, SHOWN = "sign of a volume", "proof of one drive"  # names of facts
 
 _MAPPED = re.compile(r"(dm-|md|bcache|drbd|zd|rbd|dasd)[0-9_a-z]")
-# Paravirtual disks, network disks, disks in memory, and volumes whose drivers give them special
-# names: a planner cannot buy such a drive.
+# Kernel names of paravirtual disks, network disks, disks in memory, and volumes with special names.
+# Nobody can buy such a drive, so its numbers are of no use for planning.
 _VIRTUAL = re.compile(
     r"(vd|xvd|nbd|ram|zram|pmem|nullb|ublkb|ubd)[0-9a-z]|(etherd|cciss|ida|rd|i2o)[!/]"
 )
-# Names that hypervisors, clouds, arrays and RAID controllers give their disks. Only a hint, as a
-# volume with another name still lacks the proof of one drive. Only whole words count.
+# Model names that hypervisors, clouds, arrays and RAID controllers give their disks; only whole
+# words match. The list need not be complete, because a volume with another name still lacks the
+# proof that it is one drive.
 _HINTS = re.compile(
     r"""
       \b(QEMU|VBOX|VMware|bhyve|Virtual|VDISK|VD|Msft|scsi_debug|LIO-ORG|SPDK)\b
@@ -287,10 +288,10 @@ def kind_of(
     *,
     models: Sequence[str] = (),
 ) -> TargetKind:
-    """Return the kind of a whole block device, from kernel name, attributes and evidence.
+    """Return a whole block device's kind, from its kernel name, attributes and evidence.
 
-    `models` are the model names in the disk's own pages. With proof the disk is a drive, without
-    proof unproven; with the sign or the name of a volume it is virtual.
+    `models` are the model names in the disk's own pages. A disk with a sign or name of a volume is
+    VIRTUAL. Without such a sign, a disk with all proofs is a DRIVE, and any other disk is UNPROVEN.
     """
     if kernel_name.startswith("loop"):
         return TargetKind.LOOP
@@ -302,14 +303,16 @@ def kind_of(
 
 
 def name_of_a_volume(attributes: Mapping[str, str], models: Sequence[str] = ()) -> str:
-    """Return a disk's name when only volumes have such names, else an empty text."""
+    """Return a disk's name if only volumes have such names, else ""."""
     vendor, model = (attributes.get(f"device/{n}", "").strip() for n in ("vendor", "model"))
     named = (f"{vendor} {model}".strip(), *models)
     return next((name for name in named if _HINTS.search(name)), "")
 
 
-def told(attributes: Mapping[str, str], seen: Evidence, models: Sequence[str]) -> dict[str, str]:
-    """Return, as facts for the report, the signs that a disk is one drive or a volume."""
+def evidence_facts(
+    attributes: Mapping[str, str], seen: Evidence, models: Sequence[str]
+) -> dict[str, str]:
+    """Return the signs that a disk is one drive or a volume, as facts for the report."""
     name = name_of_a_volume(attributes, models)
     signs = [*seen.volume, *([f"only volumes have such a name ({name})"] if name else [])]
     said = {SHOWN: seen.shown, LACKS: seen.missing, VOLUME: signs}
@@ -317,7 +320,7 @@ def told(attributes: Mapping[str, str], seen: Evidence, models: Sequence[str]) -
 
 
 def unplannable(info: TargetInfo) -> str:
-    """Return why a planner cannot use a device's numbers, with a way out; empty if usable."""
+    """Return why a device's numbers cannot be used for planning, and a remedy; "" if usable."""
     if info.kind is TargetKind.UNPROVEN and info.facts.get("pages", "").startswith(NOT_READ):
         return f"the pages that show one drive were {info.facts['pages']}"
     if info.kind is TargetKind.UNPROVEN:
@@ -329,7 +332,7 @@ def unplannable(info: TargetInfo) -> str:
 
 
 def taken_for_a_drive(info: TargetInfo) -> TargetInfo:
-    """Return an unproven disk as a drive, because the user says so; others stay unchanged."""
+    """Turn an unproven disk into a drive, because the user says so; return others unchanged."""
     if info.kind is not TargetKind.UNPROVEN:
         return info
     why = f"by {' '.join(UNPROVEN)}, though {info.facts.get(LACKS, 'nothing shows it')}"

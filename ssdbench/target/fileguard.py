@@ -1,4 +1,4 @@
-"""Check regular files as targets, and prepare a file that may be overwritten."""
+"""Check whether a regular file may be overwritten as a target, and prepare it for a run."""
 
 import os
 import shlex
@@ -18,16 +18,16 @@ from ssdbench.target.objection import DESTROY, Objection
 from ssdbench.units import format_capacity
 
 REMEDY = "name a file that holds nothing else, such as one made by `truncate -s 8G FILE`"
-FREE_SHARE = 0.10  # of the file system, which must stay free
+FREE_SHARE = 0.10  # this share of the file system must stay free
 
 
 def objections(
     info: TargetInfo, *, root: Path = Path("/"), held: int | None = None, run: str = ""
 ) -> list[Objection]:
-    """Return why a file must not be overwritten; empty if it may be.
+    """Return why a file must not be overwritten; empty if it may be overwritten.
 
-    `held` is the descriptor of our claim: then the claimed file is checked, wherever its path leads
-    now. Content that `run` left in the file is allowed.
+    `held` is the descriptor of our claim, if there is one. Then the claimed file is checked, even
+    if its path now leads to another file. Content that `run` left in the file is allowed.
     """
     path = Path(info.node)
     try:
@@ -45,15 +45,15 @@ def objections(
 
 
 def prepare(info: TargetInfo, descriptor: int, run: str) -> None:
-    """Mark a claimed file's content as this run's and allocate its blocks. Raises HostLacks."""
+    """Allocate a claimed file's blocks and mark the file as in use by `run`. Raises HostLacks."""
     ours = regular.mark_objection(descriptor, Path(info.node), run) == ""
-    # Before the mark, because this may change the times of the file.
+    # Allocate before marking, because allocation may change the file's times.
     files.reserve(descriptor, Path(info.node), os.fstat(descriptor).st_size)
     regular.mark_in_use(descriptor, Path(info.node), run, ours=ours)
 
 
 def give_back(info: TargetInfo, descriptor: int) -> None:
-    """Mark the present content of a claimed file as ours. Raises HostLacks."""
+    """Mark a claimed file's content as written by us, at the end of a run. Raises HostLacks."""
     regular.mark_given_back(descriptor, Path(info.node))
 
 
@@ -105,7 +105,7 @@ def _users(path: Path, place: Path, status: os.stat_result, root: Path) -> Itera
             or export.number
             or export.path.startswith("/dev/")
             or export.size_bytes > status.st_size
-        ):  # gone, and neither a device nor too large to be this file
+        ):  # the path is gone, is not a device, and the size fits this file
             yield Objection(export.stale, remedy=remedy)
     wanted = Wanted(inodes=frozenset(filter(None, (this.inode, upper))))
     for opener in procfs.openers(wanted):

@@ -1,4 +1,4 @@
-"""List every reason why a target must not be overwritten; an unanswered question is a reason."""
+"""List all reasons why a target must not be overwritten; a question without an answer is one."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ UNLIKE = "its zones are not all alike, writable and sequential"
 
 
 class HostView(Protocol):
-    """Answer questions about the use of one block device."""
+    """Define the questions about how a host uses one block device."""
 
     def partitions(self) -> Sequence[str]: ...
     def holders(self) -> Sequence[str]: ...
@@ -46,7 +46,7 @@ class HostView(Protocol):
 
 
 class OneLook:
-    """Read the host once, for lists of devices; never to decide about a write."""
+    """Read the host once for a list of many devices; not for a decision about a write."""
 
     def __init__(self, kernels: Sequence[str]) -> None:
         self.sysfs = attributes.OneLook()
@@ -55,7 +55,7 @@ class OneLook:
         self._signatures: dict[Path, list[str] | OSError | SsdbenchError] | None = None
 
     def signatures(self, node: Path) -> list[str]:
-        """Return the signatures on a node; all nodes are read together. Raises OSError."""
+        """Return a node's signatures; the first call reads all nodes. Raises OSError."""
         if self._signatures is None:
             filled = (k for k in self._kernels if self.sysfs.number(f"/sys/block/{k}/size"))
             self._signatures = usage.signatures_of([Path(node_of(k)) for k in filled])
@@ -66,7 +66,7 @@ class OneLook:
 
 
 class LiveHost(usage.BlockUsage):
-    """Read the running host. Raises DeviceLost when the device is gone."""
+    """Answer the questions from the running host. Raises DeviceLost if the device is gone."""
 
     def __init__(
         self,
@@ -84,50 +84,50 @@ class LiveHost(usage.BlockUsage):
         twins = partial(surroundings.twins, sysfs=sysfs)
         super().__init__(kernel, sysfs=sysfs, procfs=procfs, twins=twins)
         self._node = Path(info.node)
-        self._ours = ours  # we hold the claim ourselves
+        self._ours = ours  # ssdbench itself holds the claim
         self._find_signatures = look.signatures if look else usage.signatures
         self._pages: Sequence[pages.Pages] | None = None
 
     def claimed(self) -> bool:
-        """Return whether another program claimed the device, its other path or a lower device."""
+        """Tell whether another program claimed the device, another path or a device below it."""
         others = (Path(node_of(name)) for name in self.same_bytes())
         return any(usage.claimed(node) for node in [*([] if self._ours else [self._node]), *others])
 
     def mounted_writes(self) -> str:
-        """Return what the kernel itself does against writes to mounted devices; "" before 6.8."""
+        """Say whether the kernel itself refuses writes to mounted devices; "" before 6.8."""
         return surroundings.mounted_writes(self._sysfs)
 
     def signatures(self) -> list[str]:
-        """Return the types of partition tables, file systems and volumes on the device."""
+        """Return the types of all signatures on the device, such as file systems and volumes."""
         return self._find_signatures(self._node)
 
     def zoned(self) -> bool:
-        """Return whether the device is zoned, so that it takes sequential writes only."""
+        """Tell whether the device is zoned, that is, accepts only sequential writes."""
         zoned = self._sysfs.known(f"/sys/block/{self._name}/queue/zoned")
         return zoned is not None and zoned.strip() != "none"
 
     def fabric(self) -> str:
-        """Return the network that the device is reached over; empty for a local drive."""
+        """Return the network between the host and the device; "" for a local drive."""
         asked = (surroundings.fabric(name, self._sysfs) for name in self._drives())
         return next(filter(None, asked), "")
 
     def other_paths(self) -> list[str]:
-        """Return other live paths to the same drive."""
+        """Return other live paths by which this host reaches the same drive."""
         below = {self._name, *self.lower()}
         others = (n for name in below for n in surroundings.other_paths(name, self._sysfs))
         return sorted(set(others) - below)
 
     def shared(self) -> bool:
-        """Return whether other controllers may write to the same namespace."""
+        """Tell whether other controllers may write to the same NVMe namespace."""
         asked = (found.get(nvme.NAMESPACE) for found in self._asked())
         return any(page is not None and nvme.namespace(page).shared for page in asked)
 
     def locked(self) -> list[str]:
-        """Return the drive's reservations and locks. Raises DeviceError without an answer."""
+        """Return the drive's reservations and locks. Raises DeviceError if it does not answer."""
         return list(dict.fromkeys(lock for found in self._asked() for lock in _locks(found)))
 
     def _drives(self) -> list[str]:
-        """Return the kernel names of the device and of the whole disks that it is made of."""
+        """Return the kernel names of the device and of the whole disks below the device."""
         below = (name for name in self.lower() if self._sysfs.exists(f"/sys/block/{name}"))
         return [self._name, *below]
 
@@ -140,7 +140,7 @@ class LiveHost(usage.BlockUsage):
 
 
 def _locks(found: pages.Pages) -> Iterator[str]:
-    """Yield the reservations and locks in a drive's pages; pure."""
+    """Yield, as sentences, the reservations and locks in a drive's pages; no I/O."""
     if nvme.NAMESPACE in found and nvme.namespace(found[nvme.NAMESPACE]).write_protected:
         yield "its namespace is write-protected"
     if holder := nvme.reserved_by(found.get(nvme.RESERVATION, b"")):
@@ -160,9 +160,9 @@ def _locks(found: pages.Pages) -> Iterator[str]:
 
 
 def objections(info: TargetInfo, host: HostView) -> list[Objection]:
-    """Return why a block device must not be overwritten; empty if it may be.
+    """Return why a block device must not be overwritten; empty if it may be overwritten.
 
-    A question that the host cannot answer is an objection too.
+    If the host cannot answer a question, this is an objection, too.
     """
     return [
         *([] if info.size_bytes else [Objection("it has no medium: its size is 0")]),
@@ -190,9 +190,9 @@ def standing(
     held: int | None = None,
     root: Path = Path("/"),
 ) -> list[Objection]:
-    """Return the present reasons against overwriting a target that the consent does not override.
+    """Return the current objections to overwriting a target that the consent does not override.
 
-    `held` is the descriptor of our own claim; then only other users count.
+    `held` is the descriptor of our own claim, if there is one; then our claim is not an objection.
     """
     match info.kind:
         case TargetKind.SIMULATED:
@@ -210,7 +210,7 @@ def standing(
 
 
 def remaining(found: Sequence[Objection], consent: Consent) -> list[Objection]:
-    """Return the objections that a consent does not override."""
+    """Return the objections in `found` that the consent does not override."""
     given = (
         OVERWRITE if consent.overwrite else (),
         SHARED if consent.shared else (),
@@ -226,7 +226,7 @@ def check(
     *,
     held: int | None = None,
 ) -> None:
-    """Raise TargetRefused with every reason why a target must not be overwritten now."""
+    """Raise TargetRefused with all reasons if a target must not be overwritten now."""
     refuse(info.name, standing(info, consent, held=held))
 
 
@@ -292,7 +292,7 @@ def _open(host: HostView) -> Iterator[Objection]:
 def _claimed(host: HostView) -> Iterator[Objection]:
     if host.claimed():
         yield Objection("the kernel or a process has claimed it (O_EXCL)", remedy=RELEASE)
-        if ZFS in host.signatures():  # ZFS does not show its devices in /sys
+        if ZFS in host.signatures():  # /sys does not show what ZFS uses
             yield Objection("a ZFS pool has it in use", remedy="export the pool")
 
 

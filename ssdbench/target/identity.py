@@ -1,4 +1,4 @@
-"""Give each drive an identity that no other drive has (pure): consent is given for it."""
+"""Find for each drive an identity that no other drive has; the user's consent names it; no I/O."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,14 +7,14 @@ from itertools import takewhile
 
 from ssdbench.host.sysfs import node_of
 
-PLACE = "path."  # begins an identity that is only a place and a size
+PLACE = "path."  # start of an identity made of place and size only
 BRIDGES = "the bridge reports it, not the drive, and other bridges may report the same"
-NOT_USED = "name not used: "  # begins a key of TargetInfo.facts; the value says why
+NOT_USED = "name not used: "  # start of a key of TargetInfo.facts; the value says why
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Hold every name of one drive; names that it lacks are empty."""
+    """Hold all names of one drive; a missing name is empty."""
 
     nguid: str = ""  # hex
     eui64: str = ""  # hex
@@ -23,20 +23,20 @@ class Names:
     mapped: str = ""  # dm or md UUID
     model: str = ""
     serial: str = ""
-    path: str = ""  # where it is plugged in
-    bridge: str = ""  # the bridge it is behind, whose own names are shown but never used
+    path: str = ""  # the place where the drive is plugged in
+    bridge: str = ""  # the USB bridge before the drive, if any
     told_serial: str = ""
     told_name: str = ""  # naa.…, eui.…
-    controller: str = ""  # the number of its NVMe controller in the subsystem
-    unit: str = ""  # NVMe subsystem and namespace number, where nothing better is known
+    controller: str = ""  # number of the NVMe controller in its subsystem
+    unit: str = ""  # NVMe subsystem and namespace number, for same_drive
     size_bytes: int = 0
 
 
 def of_a_company(name: str) -> bool:
-    """Return whether an NAA name (hex) has a company's number, as unique names need.
+    """Tell whether an NAA name (hex) has a company's number, without which it is not unique.
 
-    Some cheap SATA drives have a name of zeros, or a name without a company (NAA 5h and 6h of
-    SPC-5, 7.7.6), which is the same for every drive of the model.
+    Some cheap SATA drives have a name of zeros, or a name in which the company's number is zero
+    (NAA 5h and 6h of SPC-5, 7.7.6). All drives of such a model have the same name.
     """
     digits = name.lower().removeprefix("naa.").removeprefix("0x")
     company = digits[1:7] if digits[:1] in ("5", "6") else digits
@@ -44,17 +44,18 @@ def of_a_company(name: str) -> bool:
 
 
 def identity(names: Names, here: Mapping[str, Names]) -> str:
-    """Return the identity for the consent: the drive's own name if it has one, else place and size.
+    """Return a drive's identity: its best name that no other drive has; else place and size.
 
-    World-wide names come first, then the serial number. A name that another drive may have is never
-    used. `here` are the names of every whole disk of the host, this one included, by kernel name.
+    World-wide names are tried first, then the serial number. A name that another drive may have,
+    too, is not used. `here` has the names of all whole disks of the host by kernel name, including
+    this disk.
     """
     usable = (name for name in _own(names) if not _unfit(name, names, here))
     return next(usable, f"{PLACE}{_word(names.path)}.{names.size_bytes}")
 
 
 def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
-    """Return better names of a drive than its identity, each with why it was not used."""
+    """Return a drive's names that were not used as identity, each with the reason."""
     reasons = ((name, _unfit(name, names, here)) for name in _own(names))
     serial = _serial(replace(names, serial=names.told_serial)) if names.told_serial else ""
     told = dict.fromkeys(filter(None, (_word(names.told_name), serial)), BRIDGES)
@@ -62,10 +63,10 @@ def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
 
 
 def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
-    """Return why a name could belong to another drive; empty without such a reason.
+    """Return why another drive could have this name, too; "" if no reason is known.
 
-    Namespaces of a controller share its serial number, USB bridges copy it, and some series of
-    drives have one world-wide name.
+    All namespaces of a controller have its serial number; USB bridges may report the same serial
+    number for different drives; in some series of drives, all drives have the same world-wide name.
     """
     if filler(name):
         return "it is a placeholder, or was given by one host only, so other drives may have it too"
@@ -81,10 +82,11 @@ def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
 
 
 def filler(name: str) -> bool:
-    """Return whether an identity is a maker's placeholder: zeros, one digit, no company.
+    """Tell whether an identity is a placeholder: zeros, one repeated digit, or no company.
 
-    A company's number (OUI) is never zero, and the part that the company adds is never almost
-    empty. Names given locally (NAA 3h of SPC-5, 7.7.6) are unique only on one host.
+    In a real name, the company's number (OUI) is not zero, and the company's own part is not nearly
+    all zeros or ones. Locally given names (NAA 3h of SPC-5, 7.7.6) count as placeholders, because
+    they are unique only on one host.
     """
     kind, _, value = name.partition(".")
     if kind == "serial":
@@ -108,21 +110,21 @@ def filler(name: str) -> bool:
 
 
 def _no_company(digits: str) -> bool:
-    """Return whether this is not a company's number; QEMU gives each device the local 525400h.
+    """Tell whether six hex digits are not a company's number: zeros, or QEMU's local 525400.
 
-    The local bit alone proves nothing: some makers write their number backwards.
+    Other numbers with the local bit are accepted, because some makers write their number backwards.
     """
     return digits in ("000000", "525400")
 
 
 def _empty(digits: str) -> bool:
-    """Return whether all but two digits are zeros, or all but two are ones."""
+    """Tell whether all hex digits, except at most two, are 0, or all except two are f."""
     return len(digits) >= _LEAST_DIGITS and any(
         digits.count(filling) >= len(digits) - _MOST_ODD_DIGITS for filling in "0f"
     )
 
 
-# Seen on unrelated drives of different owners.
+# World-wide names that unrelated drives of different owners have.
 KNOWN_FILLERS = frozenset({"naa.502b2a201d1c1b1a"})
 NO_SERIALS = frozenset(
     {"none", "unknown", "n/a", "na", "default_string", "serial", "serial_number"}
@@ -133,7 +135,7 @@ _LEAST_DIGITS = 8
 
 
 def _patterned(text: str) -> bool:
-    """Return whether text repeats one character, or mostly counts up or down."""
+    """Tell whether a text is one repeated character, or mostly digits that count up or down."""
     runs = (text[at : at + _LEAST_DIGITS] for at in range(max(0, len(text) - _LEAST_DIGITS) + 1))
     counts = any(len(run) == _LEAST_DIGITS and run in row for run in runs for row in _COUNTING)
     most = len(text) < 2 * _LEAST_DIGITS
@@ -141,10 +143,11 @@ def _patterned(text: str) -> bool:
 
 
 def same_drive(mine: Names, other: Names) -> bool:
-    """Return whether two nodes are live paths to one drive.
+    """Tell whether two sets of names belong to paths to the same drive.
 
-    One common name is not enough where model, serial number or size differ. Two bridges or SATA
-    ports are two drives, and two controllers of one NVMe drive have different numbers.
+    The same name is not enough if model, serial number or size differ. Disks behind bridges, or at
+    two SATA ports, are different drives. Two controllers with the same number are not of one NVMe
+    drive.
     """
     if any(
         (value := getattr(mine, name)) and (its := getattr(other, name)) and value != its
@@ -166,7 +169,7 @@ def same_drive(mine: Names, other: Names) -> bool:
 
 
 def differences(now: Sequence[str], then: Sequence[str]) -> list[str]:
-    """Describe how model and serial number changed between two looks; empty when they agree."""
+    """Describe how model and serial number changed between two readings; empty if they agree."""
     return [
         f"its {what} is {is_now or 'unknown'}, and was {was or 'unknown'}"
         for what, is_now, was in zip(("model", "serial number"), now, then, strict=True)
@@ -175,7 +178,7 @@ def differences(now: Sequence[str], then: Sequence[str]) -> list[str]:
 
 
 def _own(names: Names) -> Iterator[str]:
-    """Yield the drive's own names, best first."""
+    """Yield the names that a drive reports itself, the best one first."""
     if names.nguid:
         yield f"eui.{names.nguid}"
     if names.eui64:
@@ -195,7 +198,7 @@ def _serial(names: Names) -> str:
 
 
 def _word(value: str) -> str:
-    """Return a value as one unambiguous word: a space is `_`, other odd characters are numbers."""
+    """Encode a value as one word: a space becomes `_`, other special characters `%` and hex."""
 
     def shown(character: str) -> str:
         if character == " ":

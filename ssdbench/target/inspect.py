@@ -1,4 +1,4 @@
-"""Make a TargetInfo from the name that a user gives: kind, size, and exactly which drive."""
+"""Make a TargetInfo from the name that a user gives: kind, size, identity and other properties."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from ssdbench.model.target import NOT_READ, VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import DIRECT, PAGE
 from ssdbench.target import ata, content, nvme, pages, scsi, surroundings
-from ssdbench.target.evidence import evidence, kind_of, models, told
+from ssdbench.target.evidence import evidence, evidence_facts, kind_of, models
 from ssdbench.target.identity import NOT_USED, PLACE, Names, filler, identity, not_used
 from ssdbench.target.surroundings import names_here, names_of
 
@@ -29,7 +29,7 @@ ROOT = Sysfs()
 
 
 def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
-    """Return the target that `name` means: /dev/…, a regular file, or sim:MODEL.
+    """Return the target with this name: /dev/…, a regular file, or sim:MODEL.
 
     Raises UsageError for a name that cannot be a target, TargetRefused for a partition or a
     controller, HostLacks without permission to look.
@@ -55,7 +55,7 @@ def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
 
 
 def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
-    """Return the target's name below /sys/block; empty if gone or not a whole block device."""
+    """Return the target's name below /sys/block; "" if gone or not a whole block device."""
     if not info.major_minor:
         return ""
     name = sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
@@ -63,10 +63,10 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
 
 
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
-    """Return the kernel name of the block device with that identity, wherever it is now.
+    """Return the present kernel name of the block device with a given identity.
 
-    If a drive has several paths, an identity with a path (TargetInfo.here) means only this path.
-    The result is None if no device or more than one device has the identity.
+    If a drive has several paths, the identity may include a path (TargetInfo.here); then only this
+    path counts. The result is None if no device, or more than one, has the identity.
     """
     named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]
@@ -79,10 +79,11 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
 
 
 def found_again(known: TargetInfo) -> TargetInfo:
-    """Return a known target, at its old place or where its identity is now.
+    """Inspect a known target again: by its name, or by its identity if it has moved.
 
-    The drive may have another slot and name. If its identity is not on this host, the device with
-    the old name is returned, so the caller must compare. Raises as `inspect` does.
+    The drive may now have another slot and name. If no device of this host has its identity, the
+    device with the old name is returned, so the caller must compare the identity. Raises the errors
+    of `inspect`.
     """
     try:
         now = inspect(known.name)
@@ -97,12 +98,12 @@ def found_again(known: TargetInfo) -> TargetInfo:
 
 
 def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:
-    """Return the node of every block device of this host, by identity."""
+    """Return the device nodes of all block devices of this host, by identity."""
     return {id_: node_of(kernel) for id_, kernel in _identities(sysfs)}
 
 
 def _identities(sysfs: Sysfs) -> list[tuple[str, str]]:
-    """Return (identity, kernel name) of every block device of this host."""
+    """Return pairs (identity, kernel name) of all block devices of this host."""
     here = names_here(sysfs)
     return [
         (_identity(kernel, here.get(kernel) or names_of(kernel, sysfs), here, sysfs), kernel)
@@ -117,7 +118,7 @@ def _simulated(name: str) -> TargetInfo:
     return TargetInfo(
         kind=TargetKind.SIMULATED,
         name=drive.text,
-        node="",  # the run makes its state file
+        node="",  # the run will create the state file
         id=drive.text,
         size_bytes=drive.capacity_bytes,
         full_size_bytes=drive.full_bytes,
@@ -127,7 +128,7 @@ def _simulated(name: str) -> TargetInfo:
         model=drive.title,
         facts={**_cache_facts(drive.params), **notes},
         write_buffer_bytes=drive.params["wbuf_bytes"] + drive.params["cache_bytes"],
-        # Smaller writes read the rest of a unit, in drives that map pages.
+        # On drives that map pages, smaller writes must first read the other bytes of the unit.
         remap_unit_bytes=drive.params["map_unit_bytes"] if drive.params["ftl"] == PAGE else 0,
         simulated=True,
         sim_model=drive.text.removeprefix(simspec.PREFIX),
@@ -136,7 +137,7 @@ def _simulated(name: str) -> TargetInfo:
 
 
 def _cache_facts(params: Mapping[str, int]) -> dict[str, str]:
-    """Return cache facts of a simulated drive, in the words of an NVMe drive."""
+    """Return facts on a simulated drive's cache, named as for an NVMe drive."""
     volatile = bool(params["wbuf_volatile"] and params["wbuf_bytes"])
     return (
         {"volatile write cache": "present", "write cache": "on"}
@@ -155,7 +156,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             hint="a benchmark needs the whole drive: its speed depends on all of it",
         )
     kernel = directory.name
-    # From sysfs, which needs no permission to open the device.
+    # Read from sysfs, because this needs no permission to open the device.
     size_bytes = (sysfs.number(f"/sys/block/{kernel}/size") or 0) * SECTOR_BYTES
     block_bytes = sysfs.number(f"/sys/block/{kernel}/queue/logical_block_size") or SECTOR_BYTES
     physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
@@ -178,7 +179,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         node=str(node),
         id=_identity(kernel, names, here, sysfs),
         via=surroundings.place(kernel, sysfs) if surroundings.twins(kernel, sysfs) else "",
-        # Only the capacity of each zone counts.
+        # Only the capacity of a zone can be written, which may be less than its size.
         size_bytes=len(found) * zone_bytes or size_bytes,
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,
@@ -200,7 +201,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             **{f"{NOT_USED}{name}": why for name, why in not_used(names, here).items()},
             **page_facts(said),
             **unread,
-            **(told(read, seen, own_names) if what not in _PLAIN else {}),
+            **(evidence_facts(read, seen, own_names) if what not in _PLAIN else {}),
             **({"links": ", ".join(links)} if links else {}),
         },
         lba_format=lba_format,
@@ -210,14 +211,14 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
 
 
 def _write_sizes(kernel: str, block_bytes: int, sysfs: Sysfs) -> dict[str, int]:
-    """Return the sizes in bytes that the kernel names for writes, if they exceed a block."""
+    """Return write sizes that the kernel recommends, in bytes, if larger than a logical block."""
     names = ("physical_block_size", "minimum_io_size", "optimal_io_size")
     sizes = {name: sysfs.number(f"/sys/block/{kernel}/queue/{name}") or 0 for name in names}
     return {name: size for name, size in sizes.items() if size > block_bytes}
 
 
 def _with_content(info: TargetInfo) -> TargetInfo:
-    """Add a digest of the data to the identity, because another drive may be there later."""
+    """Add a digest of the data to a target that has only a place as identity."""
     try:
         return info.model_copy(update={"content": content.digest(info)})
     except OSError as error:
@@ -235,7 +236,7 @@ _READ = (
 
 
 def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[list[Zone], dict[str, str]]:
-    """Return the zones of a zoned drive and a fact that describes them; else nothing."""
+    """Return a zoned drive's zones and a fact that describes them; empty for other drives."""
     queue = f"/sys/block/{kernel}/queue"
     if (sysfs.find(f"{queue}/zoned") or "none").strip() == "none":
         return [], {}
@@ -253,7 +254,8 @@ def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs
     backing_file = sysfs.find(f"/sys/block/{kernel}/loop/backing_file")
     if backing_file is None:
         return identity(replace(names, mapped=_mapped(kernel, names, here, sysfs)), here)
-    # Two parts of one file are two targets, and so are two files of one name.
+    # Two loop devices are different targets if they use different parts of a file, or different
+    # files that had the same name.
     part = "+".join(str(sysfs.number(f"/sys/block/{kernel}/loop/{n}") or 0) for n in _PART)
     thing = _backing(kernel, backing_file, sysfs)
     return f"loop:{backing_file}:{names.size_bytes}:{part}:{thing}"
@@ -263,9 +265,10 @@ _PART = ("offset", "sizelimit")
 
 
 def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:
-    """Return the UUID of a mapping, else a hash of its table, because its number may change.
+    """Return a mapping's UUID, else a hash of its table; its kernel number may change.
 
-    Two mappings with the same table over the same drives have the same bytes.
+    A hash of the table is enough, because two mappings with the same table over the same drives
+    have the same data.
     """
     if names.mapped and not filler(f"mapped.{names.mapped}"):
         return names.mapped
@@ -283,9 +286,9 @@ def _mapped(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) 
 
 
 def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
-    """Return the identity of a loop device's backing file or device, with a file's birth time.
+    """Return the identity of a loop device's backing device, or of the file, with its birth time.
 
-    Only root may query the loop device; for other users the path of its file is used.
+    Only root may ask the loop device for its file; for other users the file is found by its path.
     """
     try:
         if (backing := behind(kernel, sysfs=sysfs)) is None:
@@ -300,18 +303,18 @@ def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
         inode = status.st_ino
     if device:
         return device
-    # Once this file is removed, another file may get its number.
+    # The birth time is needed, because another file may later get the same inode number.
     born_ns = regular.born_ns(Path(backing_file), inode)
     return str(inode) if born_ns is None else f"{inode}.{born_ns}"
 
 
 def page_facts(found: pages.Pages) -> dict[str, str]:
-    """Return all facts in a drive's pages, for any protocol."""
+    """Return the facts in a drive's pages, whatever their protocol (SCSI, ATA or NVMe)."""
     return {**scsi.facts(found), **ata.facts(found), **nvme.facts(found)}
 
 
 def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str, str]]:
-    """Return a drive's pages, or the fact that says why they cannot be read."""
+    """Return a drive's pages, and a fact that says why if they cannot be read."""
     try:
         return pages.read(kernel, node, sysfs=sysfs), {}
     except SsdbenchError as error:
@@ -319,7 +322,7 @@ def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str
 
 
 def _links_here(sysfs: Sysfs) -> dict[str, list[str]]:
-    """Return the lasting links of this host, by the nodes to which they lead."""
+    """Return this host's links in /dev/disk/by-id, by the device nodes to which they point."""
     found: dict[str, list[str]] = {}
     for link in sysfs.names(BY_ID):
         node = (sysfs.path(BY_ID) / link).resolve()
@@ -347,7 +350,7 @@ def _regular_file(name: str, path: Path, status: os.stat_result) -> TargetInfo:
 
 
 def _no_line(name: str) -> UsageError:
-    """Return the error for a name that does not fit into a line of fio's job file."""
+    """Make the error for a name that cannot be written into a line of fio's job file."""
     return UsageError(
         f"the name '{foreign.plain(name)}' holds a new line or an unprintable character",
         hint="rename it, and the directories that it is in",
@@ -362,7 +365,7 @@ def _absent(name: str, error: OSError) -> UsageError | HostLacks:
             return UsageError(
                 f"there is no device {name}", hint="`ssdbench drives` lists all targets"
             )
-        with suppress(OSError):  # the name is longer with its directory
+        with suppress(OSError):  # the path with its directory is longer
             device = Path("/dev", name)
             if device.is_block_device():
                 return UsageError(f"there is no file {name}", hint=f"the device is {device}")

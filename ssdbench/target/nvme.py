@@ -1,4 +1,4 @@
-"""Decode NVMe pages (pure): structures of NVM Express 2.0 and OCP into facts."""
+"""Decode NVMe pages, that is, structures of NVM Express 2.0 and OCP, into facts; no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ POWER, CACHE, TRANSITIONS, MEMORY = (
     "nvme feature power", "nvme feature write cache", "nvme feature apst", "nvme feature hmb",
 )  # fmt: skip
 PLACEMENT = "nvme feature fdp"
-# OCP Datacenter NVMe SSD Specification 2.5, section 4.8: more logs of drives with OCP's C0h: number
-# and size.
+# More logs (number and size) of drives that have OCP's log C0h. Source: OCP Datacenter NVMe SSD
+# Specification 2.5, section 4.8.
 RECOVERY, ACTIVATIONS = "nvme ocp c1h error recovery", "nvme ocp c2h firmware activation"
 MONITOR, UNSUPPORTED = "nvme ocp c3h latency monitor", "nvme ocp c5h unsupported requirements"
 OCP_LOGS = {
@@ -28,7 +28,7 @@ OCP_LOGS = {
     "nvme ocp c4h capabilities": (0xC4, 4096),
     UNSUPPORTED: (0xC5, 4096),
 }
-_GUIDS = {  # at the end of each log, as nvme-cli has them (plugins/ocp)
+_GUIDS = {  # GUIDs at the end of each log, from nvme-cli (plugins/ocp)
     RECOVERY: bytes.fromhex("44d93121fe3034aeab4dfd3dba83195a"),
     ACTIVATIONS: bytes.fromhex("6d799a76b4daf6a3e24db28aacf31cd1"),
     MONITOR: MONITOR_GUID,
@@ -38,16 +38,17 @@ POWER_LOG = "nvme power measurement log"
 ERRORS, FIRMWARE = "nvme error log", "nvme firmware slot log"
 RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
 
-# OCP Datacenter NVMe SSD Specification, log C0h, bytes 511 to 496.
+# GUID in log C0h, bytes 511 to 496 (OCP Datacenter NVMe SSD Specification).
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
-THRESHOLD_MS, BUCKETS = 5, 4  # unit of a threshold, which counts from 1; a bucket begins at each
+THRESHOLD_MS, BUCKETS = 5, 4  # unit of the thresholds at which buckets begin; 0 means 1 unit
 HEALTH_LOG, HEALTH_BYTES = 0x02, 512
 OCP_LOG, OCP_BYTES = 0xC0, 512
 DATA_UNIT_BYTES = 512_000
-# NVM Express 2.3, as libnvme reads it (nvme-types-base.h): fields of the health log, and log 25h.
-_ENERGY, _INTERVAL_POWER = 232, 240  # 8 bytes of watt-hours, rounded up; 4 bytes of power
+# Power fields of the health log, and log 25h, of NVM Express 2.3. Source: libnvme
+# (nvme-types-base.h).
+_ENERGY, _INTERVAL_POWER = 232, 240  # offsets: watt-hours, rounded up (8 bytes); power (4 bytes)
 POWER_LOG_ID, POWER_LOG_BYTES = 0x25, 4096
-_POWER_SCALES = {1: 0.0001, 2: 0.01}  # W, by bits 17:16 of a power; 0: not reported
+_POWER_SCALES = {1: 0.0001, 2: 0.01}  # W, for bits 17:16 of a power; 0: unused
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Controller:
     serial: str
     model: str
     firmware: str
-    shared_subsystem: bool  # more than one controller may reach the subsystem
+    shared_subsystem: bool  # the subsystem may have several controllers
     formats_all: bool  # a format changes every namespace
     erases_all: bool  # a secure erase during format changes every namespace
     can_format: bool
@@ -86,27 +87,27 @@ class Namespace:
     extended_metadata: bool
     protection: int  # type 0 (none) to 3
     protection_first: bool
-    shared: bool  # more than one controller may attach it
+    shared: bool  # several controllers may be attached to it
     reservable: bool
     write_protected: bool
-    endurance_group: int  # 0 when it belongs to none
+    endurance_group: int  # 0: without an endurance group
     formats: tuple[tuple[int, int], ...]  # (data bytes, metadata bytes)
     nguid: str
     eui64: str
 
     @property
     def format(self) -> tuple[int, int]:
-        """Return data and metadata bytes of the present format."""
+        """Return the data and metadata bytes per block of the LBA format in use."""
         return self.formats[self.format_index]
 
 
 def number(page: bytes, offset: int, size: int) -> int:
-    """Return a little-endian number; missing bytes are 0."""
+    """Return a little-endian number at an offset of a page; missing bytes count as 0."""
     return int.from_bytes(page[offset : offset + size], "little")
 
 
 def text(page: bytes, offset: int, size: int) -> str:
-    """Return the text in a padded ASCII field."""
+    """Return the text in an ASCII field of a page, without its padding."""
     return page[offset : offset + size].decode("ascii", "replace").strip(" \0")
 
 
@@ -172,7 +173,7 @@ def namespace(page: bytes) -> Namespace:
 
 
 def lba_formats(pages: Mapping[str, bytes]) -> tuple[LbaFormat | None, tuple[str, ...]]:
-    """Return the LBA format in use and the sizes of all formats; nothing for other drives."""
+    """Return the LBA format in use and the sizes of all formats; None and empty if not NVMe."""
     if NAMESPACE not in pages:
         return None, ()
     said = namespace(pages[NAMESPACE])
@@ -186,10 +187,10 @@ _WRITE_SIZES = {"NPWG": 64, "NPWA": 66, "NOWS": 72}  # offsets of numbers of blo
 
 
 def write_sizes(pages: Mapping[str, bytes]) -> dict[str, int]:
-    """Return the sizes in bytes that a namespace recommends for writes, by their names.
+    """Return the write sizes that a namespace recommends, in bytes, by their names.
 
-    They are granularity, alignment and optimal size, which count only with bit 4 of NSFEAT, and the
-    optimal boundary (NVM Express 1.4, figure 247).
+    The sizes are granularity, alignment and optimal size, which are valid only if bit 4 of NSFEAT
+    is set, and the optimal boundary (NVM Express 1.4, figure 247).
     """
     page = pages.get(NAMESPACE, b"").ljust(4096, b"\0")
     block, _ = namespace(page).format
@@ -211,7 +212,7 @@ def controllers(page: bytes) -> list[int]:
 
 
 def sanitize_state(page: bytes) -> tuple[str, float]:
-    """Return the state of the last sanitize in the sanitize log, and its finished share."""
+    """Return the last sanitize's state and finished share, from the sanitize log."""
     words = ("never", "completed", "in progress", "failed", "completed without deallocation")
     status = number(page, 2, 2) & 7
     word = words[status] if status < len(words) else f"status {status}"
@@ -219,25 +220,25 @@ def sanitize_state(page: bytes) -> tuple[str, float]:
 
 
 def reserved_by(page: bytes) -> str:
-    """Return the contents of an extended reservation report; empty without a reservation."""
+    """Describe the reservation in an extended reservation report; "" without a reservation."""
     kind = page[4] if len(page) > 4 else 0
     holders = number(page, 5, 2)
     return f"a reservation of type {kind} ({holders} hosts registered)" if kind else ""
 
 
 def opal_locked(page: bytes) -> bool:
-    """Return whether TCG level 0 discovery shows locking that is enabled and locked."""
+    """Tell whether a TCG level 0 discovery shows that the drive is locked (locking is enabled)."""
     at, end = 48, min(len(page), 4 + int.from_bytes(page[:4], "big"))
     while at + 4 <= end:
         code, length = int.from_bytes(page[at : at + 2], "big"), page[at + 3]
         if code == 0x0002 and at + 4 < len(page):
-            return page[at + 4] & 0b110 == 0b110  # enabled, locked
+            return page[at + 4] & 0b110 == 0b110  # bits: locking is enabled, drive is locked
         at += 4 + length
     return False
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
-    """Return all facts in the pages, for the report."""
+    """Return the facts in a drive's NVMe pages, for the report."""
     told: dict[str, str] = {}
     if CONTROLLER in pages:
         told |= _controller_facts(controller(pages[CONTROLLER]))
@@ -288,7 +289,7 @@ def _controller_facts(said: Controller) -> dict[str, str]:
 
 
 def company(page: bytes) -> int:
-    """Return the company's number (OUI) in identify controller, or 0.
+    """Return the company's number (OUI) in an identify controller page; 0 if it is missing.
 
     The least significant byte comes first (NVM Express 2.0, figure 275).
     """
@@ -296,18 +297,18 @@ def company(page: bytes) -> int:
 
 
 def power_cycles(page: bytes) -> int:
-    """Return how often a drive was switched on, from the health log; 0 for no reading."""
+    """Return how often a drive was switched on, from its health log; 0 if not reported."""
     return sensors.counter(page, 112, 16) or 0
 
 
 def data_written_bytes(page: bytes) -> int | None:
-    """Return all bytes ever written (units of 1000 x 512 bytes); None for a blank page."""
+    """Return all bytes that hosts ever wrote, from the health log; None for a blank page."""
     units = None if sensors.is_blank(page) else sensors.counter(page, 48, 16)
     return None if units is None else units * DATA_UNIT_BYTES
 
 
 def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
-    """Return all bytes written by the host and to flash; None if `ocp` is not OCP's page.
+    """Return all bytes ever written by hosts and to flash; None if `ocp` is not OCP's page.
 
     OCP counts Physical Media Units Written in bytes, user data and metadata together.
     """
@@ -327,11 +328,11 @@ _THROTTLING = {  # offsets and sizes in the health log, NVM Express 2.0, 5.16.1.
     "seconds in thermal management 1": (224, 4),
     "seconds in thermal management 2": (228, 4),
 }
-_OCP_THROTTLED = 96  # count of thermal throttling events, one byte that saturates
+_OCP_THROTTLED = 96  # 1 byte: throttling events, which stops at 255
 
 
 def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
-    """Return how often and how long a drive was ever too hot (health log and OCP's C0h)."""
+    """Return how often and how long a drive throttled or was too hot (health log, OCP's C0h)."""
     if len(health) < HEALTH_BYTES:
         return {}
     counts = {name: sensors.counter(health, at, size) for name, (at, size) in _THROTTLING.items()}
@@ -342,7 +343,7 @@ def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
 
 
 def watts(page: bytes, at: int) -> float | None:
-    """Return the power at a byte of a page, in W; None if it is 0, which means not reported.
+    """Return the power at an offset of a page, in W; None for 0, which means not reported.
 
     Bits 15:0 are the value, bits 17:16 its scale.
     """
@@ -351,24 +352,24 @@ def watts(page: bytes, at: int) -> float | None:
 
 
 def interval_watts(health: bytes) -> float | None:
-    """Return the mean power of the last second (Interval Power Measurement); None without it."""
+    """Return the mean power of the last second in W (Interval Power Measurement), or None."""
     return watts(health, _INTERVAL_POWER)
 
 
 def energy_wh(health: bytes) -> int | None:
-    """Return the energy ever used, in watt-hours rounded up; None if it is not reported."""
+    """Return the energy that a drive has ever used, in watt-hours rounded up, or None."""
     return sensors.counter(health, _ENERGY, 8) or None
 
 
 def power_histogram(page: bytes) -> dict[float, int]:
-    """Return how many seconds had at least each power in W (log 25h); empty without a reading."""
+    """Return the buckets of the power log (25h): lowest power in W, and the seconds in it."""
     listed, size = number(page, 12, 2), max(number(page, 24, 2), 8)
     starts = range(64, min(64 + listed * size, len(page) - 7), size)
     return {watts(page, at + 4) or 0.0: number(page, at, 4) for at in starts}
 
 
 def power_facts(page: bytes) -> dict[str, str]:
-    """Return the facts of the power measurement log (25h); empty if nothing was measured."""
+    """Return facts from the power measurement log (25h); empty if nothing was measured."""
     if not (seconds := number(page, 8, 4)):
         return {}
     mean, most = watts(page, 40), watts(page, 44)
@@ -382,19 +383,21 @@ def power_facts(page: bytes) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class LatencyMonitor:
-    """Hold the latency monitor of a drive (OCP's log C3h): its settings and its counts."""
+    """Hold the settings and the counts of a drive's latency monitor (OCP's log C3h)."""
 
     on: bool
-    timer: int  # since the active counters began, in units of 5 minutes
-    thresholds_ms: tuple[int, ...]  # where each bucket begins
-    active: tuple[int, ...]  # reads and writes in each bucket
-    static: tuple[int, ...]  # the same when the active counters last began again
+    timer: int  # age of the active counters, in units of 5 minutes
+    thresholds_ms: tuple[int, ...]  # latency at which each bucket begins
+    active: tuple[int, ...]  # requests in each bucket since the timer began
+    static: tuple[int, ...]  # the active counters when the timer last ended
 
     def since(self, before: "LatencyMonitor") -> tuple[int, ...] | None:
-        """Return the requests in each bucket since an earlier reading; None if it is not known.
+        """Return how many requests each bucket got since an earlier reading; None if unknown.
 
-        When its timer ends, the drive copies the active counters into the static ones and begins
-        again. Only one of the two signs means that they were reset, or that the timer ended twice.
+        When its timer ends, the drive copies the active counters to the static ones, and both timer
+        and active counters begin again at 0. So a smaller timer and changed static counters must
+        come together. Only one of these two signs means that the counters were reset, or that the
+        timer ended twice.
         """
         if not (self.on and before.on) or self.thresholds_ms != before.thresholds_ms:
             return None
@@ -407,12 +410,12 @@ class LatencyMonitor:
 
 
 def latency_monitor(page: bytes) -> LatencyMonitor | None:
-    """Decode OCP's log C3h; None for another page, and while the monitor is not supported."""
+    """Decode OCP's log C3h, the latency monitor; None for any other page."""
     if len(page) < MONITOR_BYTES or page[496:512] != MONITOR_GUID:
         return None
 
     def counts(at: int) -> tuple[int, ...]:
-        """Return writes and reads of each bucket: double words 2 and 3 of its 4."""
+        """Return each bucket's requests: the sum of double words 2 (writes) and 3 (reads)."""
         rows = range(at, at + 16 * BUCKETS, 16)
         return tuple(number(page, row + 8, 4) + number(page, row + 12, 4) for row in rows)
 
@@ -426,12 +429,12 @@ def latency_monitor(page: bytes) -> LatencyMonitor | None:
 
 
 def is_ocp(page: bytes) -> bool:
-    """Return whether a log page C0h is OCP's, by its GUID; any vendor may have a C0h."""
+    """Tell by the GUID whether a log page C0h is OCP's; other vendors have a C0h of their own."""
     return page[496:512] == OCP_GUID
 
 
 def smart_facts(page: bytes) -> dict[str, str]:
-    """Return the facts of the health log (02h); fields without a reading are left out."""
+    """Return facts from the health log (02h); leave out fields without a reading."""
     page = page.ljust(512, b"\0")
     if sensors.is_blank(page):
         return {}
@@ -463,8 +466,8 @@ def smart_facts(page: bytes) -> dict[str, str]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-# Offsets and sizes in OCP's C0h, as nvme-cli has them (ocp-smart-extended-log.h).
-_OCP_ERRORS = {  # a drive that works well counts none of them while it is measured
+# Offsets and sizes of fields in OCP's C0h, from nvme-cli (ocp-smart-extended-log.h).
+_OCP_ERRORS = {  # error counters, which a sound drive does not raise during a run
     "OCP bad user blocks": (32, 6),
     "OCP bad system blocks": (40, 6),
     "OCP XOR recoveries": (48, 8),
@@ -484,7 +487,7 @@ _OCP_COUNTS = {
     "OCP capacitor health": (128, 2),
     "OCP unaligned requests": (136, 8),
 }
-_NEWER = 4  # version of the log that has these, too
+_NEWER = 4  # these fields exist since this version of the log
 _OCP_NEWER = {
     "OCP media dies offline": (220, 2),
     "OCP mean erases of a block": (224, 8),
@@ -493,7 +496,7 @@ _OCP_NEWER = {
 
 
 def ocp_errors(page: bytes) -> dict[str, int]:
-    """Return the drive's own counts of errors in C0h; empty for another vendor's page."""
+    """Return the drive's error counters in OCP's C0h; empty for another vendor's page."""
     if not is_ocp(page):
         return {}
     counts = {name: sensors.counter(page, at, size) for name, (at, size) in _OCP_ERRORS.items()}
@@ -501,7 +504,7 @@ def ocp_errors(page: bytes) -> dict[str, int]:
 
 
 def _is_known(name: str, page: bytes) -> bool:
-    """Return whether a page is the OCP log of this name, by its GUID."""
+    """Tell by the GUID whether a page is the OCP log of this name."""
     return name in _GUIDS and page[-16:] == _GUIDS[name]
 
 
@@ -525,7 +528,7 @@ def _ocp_log_facts(logs: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def ocp_facts(page: bytes) -> dict[str, str]:
-    """Return the facts of the OCP health log (C0h); empty for another vendor's page."""
+    """Return facts from OCP's health log (C0h); empty for another vendor's page."""
     if not is_ocp(page):
         return {}
     written, read = sensors.counter(page, 0, 16), sensors.counter(page, 16, 16)

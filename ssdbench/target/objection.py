@@ -1,4 +1,4 @@
-"""Describe one reason against overwriting a target, and the option that overrides it (pure)."""
+"""Define objections: reasons not to overwrite a target, and options that override them; no I/O."""
 
 import shlex
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ssdbench.errors import TargetRefused
 
-DESTROY = "--destroy"  # followed by an identity
+DESTROY = "--destroy"  # an identity follows
 OVERWRITE = ("--overwrite-signatures",)
 DATA = ("--overwrite-data",)
 SHARED = ("--accept-shared",)
@@ -16,18 +16,18 @@ ELSEWHERE = "choose another target: `ssdbench drives` lists all of them"
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """One reason; `option` has the words that override it, or is empty if no option does."""
+    """Describe a reason; `option` has the command line's words that override it, or is empty."""
 
     reason: str
     option: tuple[str, ...] = ()
-    remedy: str = ""  # what to do about it, where something can be done
+    remedy: str = ""  # how to remove the reason, if possible
 
     def __str__(self) -> str:
         return self.reason
 
 
 def options_of(found: Sequence[Objection]) -> tuple[str, ...]:
-    """Return the options that override all objections; empty when one cannot be overridden."""
+    """Return the options that override all objections; empty if any has no such option."""
     if not all(objection.option for objection in found):
         return ()
     distinct = dict.fromkeys(objection.option for objection in found)
@@ -35,7 +35,7 @@ def options_of(found: Sequence[Objection]) -> tuple[str, ...]:
 
 
 def way_out(found: Sequence[Objection]) -> str:
-    """Return the way out: the options if they are enough, else the first steps."""
+    """Return a hint: the options if they override all objections, else remedies."""
     options = options_of(found)
     if options:
         return f"if you do not need its data any more, add {shlex.join(options)}"
@@ -44,7 +44,7 @@ def way_out(found: Sequence[Objection]) -> str:
 
 
 def refuse(target: str, found: Sequence[Objection], *, hint: str = "") -> None:
-    """Raise TargetRefused with every objection; do nothing without any."""
+    """Raise TargetRefused with all objections; do nothing if there are no objections."""
     if not found:
         return
     reasons = [o.reason for o in found]

@@ -1,7 +1,7 @@
 """Read the raw pages that a drive keeps about itself; other modules decode them.
 
-Only reads. A page that the drive lacks is left out; a drive that does not identify itself is
-an error.
+This module never writes to a drive. A page that the drive lacks is left out. A drive that does not
+identify itself raises an error.
 """
 
 import re
@@ -20,20 +20,20 @@ from ssdbench.target.evidence import BRIDGED
 
 Pages = dict[str, bytes]
 READ_RESERVATION = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
-ATTENTIONS = 5  # how many events a unit may report before it answers
+ATTENTIONS = 5  # a unit may report so many events before it answers
 
 
 class Protocol(StrEnum):
-    """Name the protocol of a drive."""
+    """Name the protocol in which a drive is asked."""
 
     NVME = "nvme"
     ATA = "ata"
     SCSI = "scsi"
-    NONE = "none"  # loop, dm, md, virtio: they have no pages
+    NONE = "none"  # for loop, dm, md, virtio, which have no pages
 
 
 def protocol(kernel: str, sysfs: Sysfs) -> Protocol:
-    """Return the protocol of a whole disk, from its kernel name and vendor."""
+    """Return a whole disk's protocol, judged by its kernel name and vendor."""
     if kernel.startswith("nvme"):
         return Protocol.NVME
     vendor = sysfs.find(f"/sys/block/{kernel}/device/vendor")
@@ -43,7 +43,7 @@ def protocol(kernel: str, sysfs: Sysfs) -> Protocol:
 
 
 def read(kernel: str, node: Path, *, sysfs: Sysfs) -> Pages:
-    """Return every page that the drive has. Raises DeviceError, HostLacks."""
+    """Read all pages that a drive has. Raises DeviceError, HostLacks."""
     match protocol(kernel, sysfs):
         case Protocol.NVME:
             with nvme_bus.opened(node) as drive:
@@ -60,7 +60,7 @@ def read(kernel: str, node: Path, *, sysfs: Sysfs) -> Pages:
 
 
 def bridge(kernel: str, sysfs: Sysfs) -> str:
-    """Return the bridge before a disk (`152d:0583` for USB, `firewire`); empty without a bridge."""
+    """Return the bridge before a disk: USB numbers such as `152d:0583`, `firewire`, or ""."""
     directory = sysfs.path(f"/sys/block/{kernel}").resolve()
     for parent in directory.parents:
         if re.fullmatch(r"[0-9]+-[0-9]+(\.[0-9]+)*", parent.name):
@@ -73,7 +73,7 @@ def bridge(kernel: str, sysfs: Sysfs) -> str:
 
 
 def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
-    """Return the pages of the drive behind a bridge; none when it cannot be asked."""
+    """Return the pages of the drive behind a bridge; empty if the drive cannot be asked."""
     if not askable(kernel, sysfs):
         return {}
     with suppress(SsdbenchError), scsi_bus.opened(sysfs.path(node_of(kernel))) as disk:
@@ -82,10 +82,10 @@ def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
 
 
 def askable(kernel: str, sysfs: Sysfs) -> bool:
-    """Return whether a drive may be behind a bridge that passes commands on.
+    """Tell whether a disk may be asked through its bridge, which may pass commands to a drive.
 
-    The rule is the same as in udev's 60-persistent-storage.rules, which ask every USB disk except
-    removable media.
+    udev's 60-persistent-storage.rules have the same rule: they ask all USB disks except removable
+    media.
     """
     base = f"/sys/block/{kernel}"
     fixed = (sysfs.find(f"{base}/removable") or "0").strip() == "0"
@@ -93,9 +93,10 @@ def askable(kernel: str, sysfs: Sysfs) -> bool:
 
 
 def _bridged(disk: scsi_bus.Scsi, ids: str) -> Pages:
-    """Return the pages of the drive behind a USB bridge, under separate names.
+    """Return the pages of the drive behind a USB bridge; their names begin with BRIDGED.
 
-    The pages identify the drive. Purge and settings still use the commands of the bridge.
+    These pages are only used to identify the drive. To purge the drive or to change its settings,
+    ssdbench sends SCSI commands to the bridge.
     """
     if not ids or ids == "firewire":
         return {}
@@ -111,7 +112,7 @@ def _bridged(disk: scsi_bus.Scsi, ids: str) -> Pages:
                 },
             )
             return {f"{BRIDGED}{name}": page for name, page in found.items()}
-    for short in (False, True):  # bridges know one, the other or both (SAT-4 12.2)
+    for short in (False, True):  # bridges know the long command, the short, or both (SAT-4 12.2)
         command = scsi_bus.AtaCommand(
             0xEC, reads_sectors=1, short=short, timeout_ms=scsi_bus.BRIDGE_TIMEOUT_MS
         )
@@ -155,7 +156,7 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
     _add(pages, optional)
     if nvme.is_ocp(pages.get(nvme.OCP, b"")):
         _add(pages, {name: partial(drive.log_page, *log) for name, log in nvme.OCP_LOGS.items()})
-    # The guard needs these two pages: without them it refuses the drive.
+    # The guard needs the next two pages, so errors are raised here, and the drive is refused.
     if said.can_reserve and nvme.namespace(pages[nvme.NAMESPACE]).reservable:
         extended = nvme_bus.Command(
             nvme_bus.RESERVATION_REPORT, nsid, cdw10=1023, cdw11=1, reads_bytes=4096
@@ -165,7 +166,7 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
         discovery = nvme_bus.Command(
             nvme_bus.SECURITY_RECEIVE, cdw10=0x01 << 24 | 0x0001 << 8, cdw11=512, reads_bytes=512
         )
-        with suppress(nvme_bus.NvmeRefused):  # it answers, but has no TCG security
+        with suppress(nvme_bus.NvmeRefused):  # the drive answers, but has no TCG security
             pages[nvme.SECURITY] = drive.admin(discovery).data
     return pages
 
@@ -173,7 +174,7 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
 def _feature(
     drive: nvme_bus.Nvme, feature: int, *, dword_11: int = 0, reads_bytes: int = 0
 ) -> bytes:
-    """Return the four bytes of a feature's value, followed by its data."""
+    """Read a feature; return the four bytes of its value, followed by its data."""
     reply = drive.feature(feature, dword_11=dword_11, reads_bytes=reads_bytes)
     return reply.result.to_bytes(4, "little") + reply.data
 
@@ -219,10 +220,11 @@ def _scsi(disk: scsi_bus.Scsi) -> Pages:
 
 
 def reservation(disk: scsi_bus.Scsi) -> Pages:
-    """Read the reservation; the guard refuses a drive without an answer.
+    """Read a SCSI unit's reservation; without an answer, the guard refuses the drive.
 
-    A logical unit that another initiator reserved (RESERVE of SPC-2) answers with a conflict (SPC-4
-    5.13.3); that status byte is kept as a page. Raises ScsiRefused, DeviceError.
+    If another initiator has reserved the logical unit (RESERVE of SPC-2), the unit answers with a
+    conflict (SPC-4 5.13.3); this status byte is then returned as a page. Raises ScsiRefused,
+    DeviceError.
     """
     for _ in range(ATTENTIONS):
         try:
@@ -238,7 +240,7 @@ def reservation(disk: scsi_bus.Scsi) -> Pages:
 
 
 def _log_sense(disk: scsi_bus.Scsi, page: int) -> bytes:
-    """Return the current cumulative values of a log page (SPC-5 6.8)."""
+    """Read the current cumulative values of a SCSI log page (SPC-5 6.8)."""
     return disk.command(bytes([0x4D, 0, 0x40 | page, 0, 0, 0, 0, 2, 0, 0]), reads_bytes=512).data
 
 
@@ -246,5 +248,5 @@ def _add(pages: Pages, optional: dict[str, Callable[[], bytes]]) -> None:
     for name, reading in optional.items():
         try:
             pages[name] = reading()
-        except DeviceError:  # it does not have that page
+        except DeviceError:  # the unit lacks that page
             continue

@@ -1,4 +1,4 @@
-"""Store the target as `plan` saw it, so that `run` notices when the drive has changed."""
+"""Store the target as it was when `plan` ran, so that `run` notices a changed drive."""
 
 from hashlib import sha256
 
@@ -7,7 +7,7 @@ from ssdbench.model.base import Model
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import guard
 
-# Facts that a format or a hidden area would change, by their keys in TargetInfo.facts.
+# Keys of facts in TargetInfo.facts that a format or a hidden area of the drive would change.
 FORMAT_FACTS = ("LBA format", "protection", "host protected area", "unallocated NVM capacity")
 UNCHANGING = {
     "id": "the identity",
@@ -30,7 +30,7 @@ class Planned(Model):
     partitions: tuple[str, ...] = ()
 
     def changes(self, now: "Planned") -> list[str]:
-        """Return a sentence for everything that changed since the plan; empty when nothing did."""
+        """Return a sentence for each property that changed since the plan; empty if none did."""
         sentences = [
             f"{words} was {_shown(getattr(self.target, name))} when it was planned and is now "
             f"{_shown(getattr(now.target, name))}"
@@ -58,7 +58,7 @@ class Planned(Model):
         return sentences
 
     def require_unchanged(self, info: TargetInfo, profile_text: str) -> None:
-        """Raise TargetRefused with everything that changed since the plan."""
+        """Raise TargetRefused with all changes if the target or profile changed since the plan."""
         if changed := self.changes(planned(info, profile_text)):
             raise TargetRefused(
                 info.name, changed, hint="run `ssdbench plan` again and check what changed"
@@ -66,7 +66,7 @@ class Planned(Model):
 
 
 def planned(info: TargetInfo, profile_text: str) -> Planned:
-    """Return a target as it is now. Raises HostLacks when its signatures cannot be read."""
+    """Record a target as it is now. Raises HostLacks if its signatures cannot be read."""
     signatures: list[str] = []
     partitions: list[str] = []
     if info.kind not in (TargetKind.SIMULATED, TargetKind.FILE):

@@ -1,6 +1,7 @@
-"""Reset a drive to its fresh state by its own command; discard is only the fallback.
+"""Purge a drive to its fresh state by a command of its protocol, or else by discards.
 
-The caller must hold the claim. A method that would erase more than this one target is refused.
+The caller must hold the claim on the drive. A method that would erase more than this target is
+refused.
 """
 
 import errno
@@ -22,8 +23,8 @@ from ssdbench.target.pages import Protocol
 
 FORMAT_TIMEOUT_MS = 600_000
 POLL_S = 1.0
-TAKEN_PATIENCE_S, TAKEN_POLL_S = 20.0, 0.05  # for the kernel to notice a format
-MOST_EVENTS = 16  # that a SCSI unit may report before it answers: reset, format changed, …
+TAKEN_PATIENCE_S, TAKEN_POLL_S = 20.0, 0.05  # wait until the kernel notices a format
+MOST_EVENTS = 16  # a SCSI unit may report so many events before it answers
 SANITIZE_ACTIONS = (("crypto", 4), ("block", 2))  # SANACT; overwrite wears flash and is not used
 DISCARD_STEP_BYTES = 1 << 30
 SAMPLES = 64
@@ -34,19 +35,19 @@ IMMEDIATE = 1 << 7
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """The result of a purge, with evidence from before and after."""
+    """Hold the result of a purge, with evidence from before and after the purge."""
 
     method: str
     said: str
     seconds: float
     before: dict[str, str] = field(default_factory=dict)
     after: dict[str, str] = field(default_factory=dict)
-    fallback: bool = False  # only discards, which the drive was free to ignore
-    lasting: str = ""  # what stays changed in the drive, and how to change it back
+    fallback: bool = False  # purged only by discards, which a drive may ignore
+    lasting: str = ""  # what stays changed in the drive, and how to undo it
 
 
 def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str]:
-    """Return why this method cannot or must not be used on this drive; empty if it may (pure)."""
+    """Return why a purge method cannot or must not be used on a drive; empty if usable; no I/O."""
     match wanted:
         case Purge.NONE | Purge.DISCARD:
             return []
@@ -70,7 +71,7 @@ def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str
 
 def _nvme_obstacles(wanted: Purge, found: pages.Pages) -> Iterator[str]:
     said = nvme.controller(found[nvme.CONTROLLER])
-    # Another controller of the subsystem may have namespaces that this one does not list.
+    # Other controllers of the subsystem may have namespaces that this controller does not list.
     lists = [found[page] for page in (nvme.SIBLINGS, nvme.ALLOCATED) if page in found]
     siblings = sorted({nsid for page in lists for nsid in nvme.namespaces(page)})
     listed = ", ".join(str(nsid) for nsid in siblings)
@@ -106,10 +107,10 @@ def _nothing(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Callbacks that store durably the events of a purge."""
+    """Hold callbacks for events of a purge, which the caller stores on disk."""
 
-    password: Callable[[], None] = _nothing  # before a password is set on the drive
-    share: Callable[[float], None] = _nothing  # the finished share of a sanitize, repeatedly
+    password: Callable[[], None] = _nothing  # called before a password is set on the drive
+    share: Callable[[float], None] = _nothing  # gets the finished share of a sanitize
 
 
 def purge(
@@ -122,8 +123,9 @@ def purge(
 ) -> Purged:
     """Purge a claimed drive and return the result.
 
-    `lba_format` is the new format for an NVMe format; without it the drive keeps its own. Raises
-    TargetRefused with every obstacle before anything is done, DeviceError if the purge fails.
+    `lba_format` is the new LBA format for an NVMe format command; if it is None, the drive keeps
+    its LBA format. Raises TargetRefused with all obstacles before anything is done, DeviceError if
+    the purge fails.
     """
     sysfs = Sysfs()
     kernel, node = kernel_name(info, sysfs=sysfs), Path(info.node)
@@ -156,7 +158,7 @@ def purge(
 
 
 def _format(node: Path, found: pages.Pages, told: LbaFormat | None = None) -> str:
-    """Format an NVMe drive with its present LBA format, protection and metadata, or with `told`."""
+    """Format an NVMe drive with the LBA format `told`, or keep its LBA format if `told` is None."""
     said = nvme.namespace(found[nvme.NAMESPACE])
     crypto = nvme.controller(found[nvme.CONTROLLER]).can_crypto_erase
     before, _ = nvme.lba_formats(found)
@@ -175,10 +177,10 @@ def _format(node: Path, found: pages.Pages, told: LbaFormat | None = None) -> st
 
 
 def _format_word(said: nvme.Namespace, told: LbaFormat | None) -> int:
-    """Return dword 10 of Format NVM without the erase (NVM Express 2.0, 5.14).
+    """Return dword 10 of Format NVM, without the bits for the erase (NVM Express 2.0, 5.14).
 
-    If `told` is not the present format, its metadata are separate. Raises DeviceError for a format
-    that the namespace lacks.
+    If `told` differs from the present format, its metadata are set as separate. Raises DeviceError
+    for a format that the namespace lacks.
     """
     index, extended, protection = said.format_index, said.extended_metadata, said.protection
     if told is not None:
@@ -198,10 +200,11 @@ def _format_word(said: nvme.Namespace, told: LbaFormat | None) -> int:
 
 
 def _taken(kernel: str, descriptor: int, before: pages.Pages, sysfs: Sysfs) -> None:
-    """Wait until the kernel has the size and block size that the drive has after a format.
+    """Wait until the kernel has noticed a drive's new size and block size after a format.
 
-    Linux reads a namespace again when its controller is rescanned. Raises DeviceError when the
-    kernel does not take the format, such as one with metadata that it cannot keep separate.
+    A rescan of the controller makes Linux read the namespace again. Raises DeviceError if the
+    kernel does not accept the format, for example one with metadata that it cannot handle
+    separately.
     """
     node = Path("/dev") / kernel
     was = nvme.namespace(before[nvme.NAMESPACE])
@@ -230,10 +233,10 @@ def _taken(kernel: str, descriptor: int, before: pages.Pages, sysfs: Sysfs) -> N
 
 
 def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) -> str:
-    """Sanitize, or wait for a sanitize that already runs, for example after a reboot.
+    """Start a sanitize, or wait for one that already runs, for example after a reboot.
 
-    Unrestricted exit lets a drive leave a failed sanitize without another sanitize (AUSE, NVM
-    Express 2.0, 5.24).
+    The command allows unrestricted exit: if the sanitize fails, the drive can leave the failed
+    state without another sanitize (AUSE, NVM Express 2.0, 5.24).
     """
     can = nvme.controller(found[nvme.CONTROLLER]).sanitizes
     name, action = next((n, a) for n, a in SANITIZE_ACTIONS if n in can)
@@ -246,10 +249,10 @@ def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) ->
 
 
 def awaited(info: TargetInfo) -> bool:
-    """Wait for a running sanitize or SCSI format; return whether there was one.
+    """Wait until a running sanitize or SCSI format ends; return True if one was running.
 
     Until the sanitize or format ends, the drive refuses reads, so the guard could not check the
-    drive. Raises DeviceError when the sanitize fails.
+    drive. Raises DeviceError if the sanitize fails.
     """
     if not info.major_minor:  # a file, or simulated
         return False
@@ -272,7 +275,7 @@ def _awaited_nvme(node: Path) -> bool:
     with nvme_bus.opened(node) as drive:
         try:
             state, _ = _sanitize_state(drive)
-        except DeviceError:  # no such log, so no sanitize
+        except DeviceError:  # without this log, the drive has no sanitize
             return False
         if state != IN_PROGRESS:
             return False
@@ -304,7 +307,7 @@ def _ata_sanitize(node: Path, found: pages.Pages) -> str:
 
 
 def _await_ata(disk: scsi_bus.Scsi) -> bool:
-    """Wait for the end of a sanitize by SANITIZE STATUS EXT; return whether one was running."""
+    """Wait until an ATA sanitize ends (SANITIZE STATUS EXT); return True if one was running."""
     status = scsi_bus.AtaCommand(0xB4, feature=0, extended=True, registers=True)
     at_work = False
     while ata.sanitizing(disk.ata(status).sense):
@@ -314,10 +317,10 @@ def _await_ata(disk: scsi_bus.Scsi) -> bool:
 
 
 def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
-    """Erase by ATA security, with the enhanced erase if the drive has it.
+    """Erase a drive by ATA security, with the enhanced erase if the drive has one.
 
-    A note about the password is on disk before the password is set, because a crash after
-    that leaves a locked drive.
+    Before the password is set, a note about it is stored on disk, because a crash during the erase
+    leaves a drive that is locked with this password.
     """
     said = ata.identify(found[ata.IDENTIFY])
     with scsi_bus.opened(node, writes=True) as disk:
@@ -350,7 +353,7 @@ def _scsi_format(node: Path, found: pages.Pages) -> str:
 
 
 def _await_ready(disk: scsi_bus.Scsi) -> bool:
-    """Wait until a format or sanitize is over; return whether there was one. Raises DeviceError."""
+    """Wait until a format or sanitize ends; return True if one was running. Raises DeviceError."""
     at_work, events = False, 0
     while True:
         try:
@@ -368,7 +371,7 @@ def _await_ready(disk: scsi_bus.Scsi) -> bool:
 
 
 def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: int) -> None:
-    """Discard a range, which a drive may ignore. Raises HostLacks or DeviceError when refused."""
+    """Discard a range; a drive may ignore that. Raises HostLacks or DeviceError if refused."""
     end = offset_bytes + length_bytes
     try:
         for offset in range(offset_bytes, end, DISCARD_STEP_BYTES):
@@ -381,7 +384,7 @@ def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: 
 
 
 def _evidence(found: pages.Pages, info: TargetInfo, descriptor: int) -> dict[str, str]:
-    """Return evidence that a drive was purged: its counters, and samples of its data."""
+    """Return evidence for a purge: the drive's counters, and a check of samples of its data."""
     size_bytes = blockdev.size_of(descriptor) if nvme.NAMESPACE in found else info.size_bytes
     zeros, read = blockdev.zero_samples(descriptor, size_bytes, SAMPLES)
     facts = {"samples that read as zeros": f"{zeros} of {read}"}

@@ -1,4 +1,4 @@
-"""Decode SCSI pages (pure): vital product data, capacity and mode pages of SPC-5 and SBC-4."""
+"""Decode SCSI pages: vital product data, capacity and mode pages of SPC-5 and SBC-4; no I/O."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,14 +14,14 @@ ENDURANCE, EXCEPTIONS = "scsi solid state media log", "scsi informational except
 RESERVATION, CONFLICT = "scsi persistent reservation", "scsi reservation conflict"
 CONFLICT_STATUS = 0x18  # RESERVATION CONFLICT (SAM-6 5.3.1)
 READ_CAPACITY = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
-LOGICAL_UNIT, TARGET_PORT = 0, 1  # associations of a designator
-SAS = 6  # a protocol (SPC-5 7.6.1)
+LOGICAL_UNIT, TARGET_PORT = 0, 1  # values of a designator's association
+SAS = 6  # a protocol identifier (SPC-5 7.6.1)
 NAA = 3
 STRONG = {NAA: "naa", 2: "eui"}  # designator types whose names are unique worldwide
 
 
 def world_wide_name(page: bytes) -> str:
-    """Return the NAA, else the EUI-64 name of the logical unit in page 83h, or an empty text."""
+    """Return the logical unit's NAA name in page 83h, else its EUI-64 name, else ""."""
     names = {}
     for association, kind, name, _ in _designators(page):
         if (
@@ -35,17 +35,18 @@ def world_wide_name(page: bytes) -> str:
 
 
 def name_of_a_drive(page: bytes) -> bool:
-    """Return whether page 83h has a name of the kind that makers of drives use.
+    """Tell whether page 83h has a kind of name that drive makers use (arrays use others).
 
-    The kinds are an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes together with a
-    SAS port: drives with several logical units have these, but a volume has no port.
+    These are an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes if the unit also has
+    a SAS port. Drives with several logical units have names of 16 bytes; volumes have such names,
+    too, but no SAS port.
     """
     name = world_wide_name(page)
     return name.startswith(("naa.5", "eui.")) or (bool(name) and has_port(page))
 
 
 def has_port(page: bytes) -> bool:
-    """Return whether page 83h names a SAS port of the unit itself."""
+    """Tell whether page 83h has the name of a SAS port of the unit."""
     return any(
         association == TARGET_PORT and protocol == SAS
         for association, _, _, protocol in _designators(page)
@@ -53,7 +54,7 @@ def has_port(page: bytes) -> bool:
 
 
 def _designators(page: bytes) -> Iterator[tuple[int, int, bytes, int | None]]:
-    """Yield association, type, name and, where known, protocol of each designator of page 83h."""
+    """Yield each designator of page 83h: association, type, name, and protocol if known."""
     at, end = 4, 4 + int.from_bytes(page[2:4], "big")
     while at + 4 <= min(len(page), end):
         kind, length = page[at + 1], page[at + 3]
@@ -69,7 +70,7 @@ def serial(page: bytes) -> str:
 
 
 def cache_on(page: bytes) -> bool | None:
-    """Return WCE of the caching mode page in a MODE SENSE (10) answer; None without that page."""
+    """Tell whether the write cache is on (WCE), from a MODE SENSE (10) answer; None if unknown."""
     at = 8 + int.from_bytes(page[6:8], "big")
     if len(page) < at + 3 or page[at] & 0x3F != 0x08:
         return None
@@ -77,12 +78,12 @@ def cache_on(page: bytes) -> bool | None:
 
 
 def reserved(page: bytes) -> bool:
-    """Return whether READ RESERVATION shows a reservation."""
+    """Tell whether an answer to READ RESERVATION shows a reservation."""
     return int.from_bytes(page[4:8], "big") > 0
 
 
 def parameter(page: bytes, code: int) -> bytes:
-    """Return the value of one parameter of a log page (SPC-5 7.3), or empty bytes."""
+    """Return the value of one parameter in a log page (SPC-5 7.3); empty bytes if missing."""
     at, end = 4, min(len(page), 4 + int.from_bytes(page[2:4], "big"))
     while at + 4 <= end:
         length = page[at + 3]
@@ -93,35 +94,35 @@ def parameter(page: bytes, code: int) -> bytes:
 
 
 def protection(capacity: bytes) -> int:
-    """Return the type of protection information in READ CAPACITY (16), 0 for none."""
+    """Return the type of protection information from READ CAPACITY (16); 0 if it is off."""
     if len(capacity) < 13 or not capacity[12] & 1:
         return 0
     return (capacity[12] >> 1 & 7) + 1
 
 
 def format_of(capacity: bytes) -> tuple[bytes, int]:
-    """Return block size and protection, which a format must not change."""
+    """Return a unit's block size and protection, which a purge by format must keep."""
     return capacity[8:12], protection(capacity)
 
 
 def at_work(sense: bytes) -> bool:
-    """Return whether the logical unit is not ready due to format or sanitize (SPC-5, annex F)."""
+    """Tell by sense data whether a unit is busy with a format or sanitize (SPC-5, annex F)."""
     key, code, qualifier = _said(sense)
     return key == 2 and code == 0x04 and qualifier in (0x04, 0x1B)
 
 
 def unsupported(sense: bytes) -> bool:
-    """Return whether the unit reports that it has no such command (ILLEGAL REQUEST)."""
+    """Tell by sense data whether a unit does not know a command (ILLEGAL REQUEST)."""
     return _said(sense)[0] == 5
 
 
 def attention(sense: bytes) -> bool:
-    """Return whether the unit reports an event such as a reset instead of an answer."""
+    """Tell by sense data whether a unit reported an event, such as a reset, and did not answer."""
     return _said(sense)[0] == 6
 
 
 def _said(sense: bytes) -> tuple[int, int, int]:
-    """Return sense key, additional code and its qualifier; zeros when the sense is too short."""
+    """Return the sense key, additional code and qualifier; zeros if the sense data is too short."""
     fixed = sense[:1] != b"" and sense[0] & 0x7F in (0x70, 0x71)
     key, code, qualifier = (2, 12, 13) if fixed else (1, 2, 3)
     if len(sense) <= qualifier:
@@ -130,7 +131,7 @@ def _said(sense: bytes) -> tuple[int, int, int]:
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
-    """Return all facts in the pages, for the report."""
+    """Return the facts in a drive's SCSI pages, for the report."""
     told: dict[str, str] = {}
     if name := world_wide_name(pages.get(DEVICE_ID, b"")):
         told["world wide name"] = name

@@ -1,4 +1,4 @@
-"""Read from the kernel a drive's names, place, link, queues and paths."""
+"""Read a drive's names, place, link, queues and paths from the kernel."""
 
 import re
 from collections.abc import Callable
@@ -38,10 +38,10 @@ _QUEUE = (
 
 
 def names_of(kernel: str, sysfs: Sysfs) -> Names:
-    """Return every name of a whole disk that the kernel knows.
+    """Return all names of a whole disk that the kernel knows.
 
-    Names from a USB bridge are not used, because all bridges of a series may have one serial
-    number. The drive behind the bridge is asked instead, which needs permission to open it.
+    Names from a USB bridge are not used, because all bridges of a series may report the same serial
+    number. Instead, the drive behind the bridge is asked, for which the disk must be opened.
     """
     return sysfs.once(("names", kernel), lambda: _names_of(kernel, sysfs))
 
@@ -58,8 +58,8 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
     serial = (sysfs.find(f"{base}/device/vpd_pg80") or "")[4:].strip()  # after a header of 4 bytes
     if bridged:
         return _behind_bridge(kernel, sysfs, bridged, serial, wwid)
-    # The kernel reads a SATA drive's serial number from IDENTIFY. Any other unit's serial number is
-    # its own when it is on a known bus without a bridge.
+    # The kernel reads a SATA drive's serial number from IDENTIFY. The serial number of another unit
+    # is trusted only if the unit is on PCI without a bridge.
     trusted = said("device/vendor") == "ATA" or place(kernel, sysfs).startswith("pci-")
     return Names(
         nguid=_hex(said("nguid")),
@@ -78,7 +78,7 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
 
 
 def _behind_bridge(kernel: str, sysfs: Sysfs, bridge: str, serial: str, wwid: str) -> Names:
-    """Return the names from the drive behind a bridge, and separately the names of the bridge."""
+    """Return the names of the drive behind a bridge, and separately those the bridge reports."""
     found = pages.of_bridged(kernel, sysfs)
     names = Names(
         model=(sysfs.find(f"/sys/block/{kernel}/device/model") or "").strip(),
@@ -106,7 +106,7 @@ def _behind_bridge(kernel: str, sysfs: Sysfs, bridge: str, serial: str, wwid: st
 
 
 def around(kernel: str, sysfs: Sysfs) -> Place:
-    """Return where a disk is plugged in, and its driver there."""
+    """Return where a disk is attached, and its driver."""
     base = f"/sys/block/{kernel}"
     parts = sysfs.path(base).resolve().parts
     transports = [sysfs.find(f"{c}/transport") or "" for c in controllers(kernel, sysfs)]
@@ -137,27 +137,27 @@ def _function(slot: str, sysfs: Sysfs) -> Function:
 
 
 def disks(sysfs: Sysfs) -> list[str]:
-    """Return the kernel names of the whole disks of this host that could be drives."""
+    """Return the kernel names of this host's whole disks, without loop, RAM, dm and md devices."""
     there = (name for name in sysfs.names("/sys/block") if not name.startswith(_NOT_DISKS))
     return [name for name in there if not _hidden(name, sysfs)]
 
 
 def shown(sysfs: Sysfs) -> list[str]:
-    """Return the kernel names of all block devices, without the paths below multipath heads."""
+    """Return the kernel names of all block devices, except the single paths of multipath heads."""
     return [name for name in sysfs.names("/sys/block") if not _hidden(name, sysfs)]
 
 
 def names_here(sysfs: Sysfs) -> dict[str, Names]:
-    """Return the names of every disk of this host, by kernel name."""
+    """Return the names of all disks of this host, by kernel name."""
     return sysfs.once("names", lambda: {k: names_of(k, sysfs) for k in disks(sysfs)})
 
 
 def place(kernel: str, sysfs: Sysfs) -> str:
-    """Return the place of a disk, in a form that does not depend on the order of discovery.
+    """Return a text for a disk's place that does not depend on the order of discovery.
 
-    For a namespace the place has its own number, not the number in its kernel name: since Linux
-    6.12 namespaces are scanned in parallel (nvme_scan_ns_async) and named in the order in which
-    they are found.
+    For an NVMe namespace, the text has the namespace's number, not the number in its kernel name.
+    The reason: since Linux 6.12, namespaces are scanned in parallel (nvme_scan_ns_async), and their
+    kernel names depend on the order in which they are found.
     """
     link = sysfs.path(f"/sys/block/{kernel}")
     parts = link.resolve().parts
@@ -177,10 +177,10 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 
 
 def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
-    """Return the parts of a mapping as lasting text: its table, or its members in order.
+    """Describe what a mapping (dm, md) consists of: its table, or its members in order.
 
-    `called` gives each lower device a lasting name. The text is empty for any other device and for
-    an unreadable table.
+    `called` returns a name for each lower device that does not change. The text is empty for any
+    other device, and if the table cannot be read.
     """
     base = f"/sys/block/{kernel}"
     names = {(sysfs.find(f"/sys/class/block/{n}/dev") or "").strip(): n
@@ -206,12 +206,12 @@ def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
 
 
 def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
-    """Return link, power, NUMA node and queues of a disk, for the report."""
+    """Return facts on a disk's link, power, NUMA node and queues, for the report."""
     base = f"/sys/block/{kernel}"
     told = {f"sysfs queue/{name}": sysfs.find(f"{base}/queue/{name}") for name in _QUEUE}
     queues = sysfs.names(f"/sys/block/{queues_of(kernel, sysfs)[0]}/mq")
     told["hardware queues"] = str(len(queues)) if queues else ""
-    if slots := _slots(kernel, sysfs):  # the last path's
+    if slots := _slots(kernel, sysfs):  # facts of the last path
         for name, attribute in _LINK.items():
             path = f"{slots[-1]}/{attribute}"
             listed = sysfs.names(path) if attribute == "msi_irqs" else []
@@ -224,7 +224,7 @@ def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
 
 
 def fabric(kernel: str, sysfs: Sysfs) -> str:
-    """Return the network that a disk is reached over; empty for a local disk."""
+    """Return the network between the host and a disk; "" for a local disk."""
     if kernel.startswith(NETWORK_NAMES):
         return kernel.partition("!")[0].rstrip("0123456789")
     for controller in controllers(kernel, sysfs):
@@ -240,7 +240,7 @@ def fabric(kernel: str, sysfs: Sysfs) -> str:
 
 
 def other_paths(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return other live paths to the drive: disks with its name, or controllers of its head."""
+    """Return other live paths to a drive: disks with the same names, or its live controllers."""
     others = twins(kernel, sysfs)
     states = ((c, sysfs.find(f"{c}/state") or "") for c in _attached(kernel, sysfs))
     live = [Path(c).name for c, state in states if state.strip() == "live"]
@@ -248,16 +248,16 @@ def other_paths(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def twins(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return other disks that are the same drive by name: paths without a multipath head."""
+    """Return other disks that are, by their names, the same drive (paths without multipath)."""
     mine = names_of(kernel, sysfs)
     others = names_here(sysfs).items()
     return [n for n, other in others if n != kernel and same_drive(mine, other)]
 
 
 def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the controllers that lead to a namespace; its subsystem may have more.
+    """Return the controllers that lead to a namespace, not all of its subsystem.
 
-    Below a multipath head nvmeSnN the kernel has a hidden disk nvmeScCnN per path.
+    For each path of a multipath head nvmeSnN, the kernel has a hidden disk nvmeScCnN.
     """
     others = controllers(kernel, sysfs)
     if len(others) < 2:
@@ -269,7 +269,7 @@ def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def controllers(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return a disk's NVMe controllers: its own, or all of the subsystem of a multipath head."""
+    """Return a disk's NVMe controller, or all controllers of a multipath head's subsystem."""
     if not kernel.startswith("nvme"):
         return []
     device = f"/sys/block/{kernel}/device"
@@ -278,7 +278,7 @@ def controllers(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def _slots(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the PCI functions that a disk is attached to, one for each path."""
+    """Return the PCI functions to which a disk is attached, one for each path."""
     paths = controllers(kernel, sysfs) or [f"/sys/block/{kernel}"]
     found = []
     for path in paths:
@@ -302,10 +302,11 @@ _PARAMETER = "bdev_allow_write_mounted"
 
 
 def mounted_writes(sysfs: Sysfs) -> str:
-    """Return what the kernel itself does against writes to mounted devices, as a clause.
+    """Say in a clause whether the kernel itself refuses writes to mounted devices.
 
-    The result is empty for a kernel before 6.8, which cannot refuse them. The option of the command
-    line goes before CONFIG_BLK_DEV_WRITE_MOUNTED (Documentation/admin-guide/kernel-parameters.txt).
+    The result is empty for a kernel before 6.8, which cannot refuse such writes. The option on the
+    kernel's command line overrides CONFIG_BLK_DEV_WRITE_MOUNTED
+    (Documentation/admin-guide/kernel-parameters.txt).
     """
     release = (sysfs.find("/proc/sys/kernel/osrelease") or "").strip()
     version = re.match(r"(\d+)\.(\d+)", release)
