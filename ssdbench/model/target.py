@@ -131,8 +131,8 @@ class TargetInfo(Model):
     def consent_id(self) -> str:
         """Return the name that the option --destroy expects.
 
-        The name is the identity of the drive. If this identity is only a place, such as a path, a
-        digest of the content follows the identity.
+        The expected name is the identity of the drive. If this identity is only a place, such as a
+        path, a digest of the content follows the identity.
         """
         return f"{self.id}{CONTENT}{self.content}" if self.content else self.id
 

@@ -153,9 +153,9 @@ def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percen
 def limit_for_targets_ns(found: Percentile, direction: str) -> float | None:
     """Return the upper limit that is compared with a target of `accept`, or None.
 
-    Some unpublished percentiles have such a limit, because a target only needs to know whether a
-    percentile is above or below the target. However, an unpublished percentile rests on few
-    independent I/Os, and the run may have seen only one of several states of the drive. So the
+    Some unpublished percentiles have a limit for targets, because a target only needs to know
+    whether a percentile is above or below the target. However, an unpublished percentile rests on
+    few independent I/Os, and the run may have seen only one of several states of the drive. So the
     limit for writes is raised by the usual difference between states of the drive, with 95 %
     confidence (GUM 2008, 4.3: uncertainty from earlier knowledge).
     """

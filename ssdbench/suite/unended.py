@@ -138,14 +138,14 @@ def _stage(
 
 
 def _grown(first: Record, last: Record, name: str) -> float:
-    """Return how much a counter of the run grew between two records."""
+    """Return how much the counter `name` of the run grew from one record to another."""
     values = [record.data.get(name) for record in (first, last)]
     start, end = (value if isinstance(value, int | float) else 0 for value in values)
     return max(0, end - start)
 
 
 def _with_seconds(found: Model, run: Path, last: Record) -> Found:
-    """Add the path of the seconds of the unfinished unit, for fills and warm-ups."""
+    """Add the CSV file of seconds of an unfinished fill or warm-up to the result of its stage."""
     at_work = run / rundirectory.STAGES / last.stage / last.unit
     seconds = [p.relative_to(run).as_posix() for p in sorted(at_work.rglob(rundirectory.SECONDS))]
     if seconds and isinstance(found, FillDone) and not found.seconds_csv:

@@ -92,8 +92,8 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
     """Cut all stretches into pieces of one horizon, counted back from the end of each stretch.
 
     Seconds that remain at the start of a stretch become a piece if they last at least half a
-    horizon, or if the stretch has no other piece. If fewer seconds remain, they are in no piece,
-    but they are part of the mean and the minimum.
+    horizon, or if the stretch has no other piece. Fewer remaining seconds are in no piece, but they
+    are part of the mean and the minimum.
     """
     found: list[Piece] = []
     for index, stretch in enumerate(stretches):

@@ -107,8 +107,8 @@ def _only_on_two_levels(other: PointResult, point: PointResult) -> bool:
 
     A point with two levels stays valid, because its bound is the bound of the lower level. But
     `point` may have been measured only while the drive was on the upper level. Points that only
-    read are measured after the others. So reads and writes cannot show whether two levels belong to
-    only one of the loads (as levels from heat do), and are not compared.
+    read are measured after the points that write. So reads and writes cannot show whether two
+    levels belong to only one of the loads (as levels from heat do), and are not compared.
     """
     codes = [{finding.code for finding in one.findings} for one in (other, point)]
     in_turn = other.point.workload.writes == point.point.workload.writes

@@ -160,8 +160,9 @@ def latencies(
 ) -> list[Estimate]:
     """Estimate mean and percentiles of the latency of one direction; empty if it had no I/O.
 
-    The mean is taken over the windows of all repeats. Percentiles are taken from `parts`, which
-    holds all evidence, if `parts` is given. With `writes`, the rarest percentiles are suppressed.
+    The mean latency is taken over the windows of all repeats. Percentiles are taken from `parts`,
+    which holds all evidence, if `parts` is given. With `writes`, the rarest percentiles are
+    suppressed.
     """
     histograms = [histogram for histogram in histograms if histogram.n]
     if not histograms:
@@ -183,7 +184,7 @@ def latencies(
 def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
     """Estimate the latencies of flushes.
 
-    fio logs no time for a flush, so these latencies include flushes of the settle phase.
+    fio logs no time for a flush, so flushes of the settle phase are included.
     """
     return [
         estimate.model_copy(update={"method": f"{estimate.method}; settling included"})

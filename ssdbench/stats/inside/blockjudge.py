@@ -101,8 +101,8 @@ def _slow(latency: Floats, behind: npt.NDArray[np.bool_], late: int) -> Floats:
     """Score each write from 0 (usual latency) to 1 (as slow as a write behind a boundary).
 
     The latency behind the slowest boundaries depends on the place of the write in its block. This
-    place repeats with the blocks and the strides. A score only says whether a write is slow, so
-    this place does not change the result.
+    place in the block repeats with the blocks and the strides. A score only says whether a write is
+    slow, so the place in the block does not change the result.
     """
     ahead = np.concatenate([latency, np.full(late, -np.inf)])
     worst = np.max([ahead[n : n + len(latency)] for n in range(late)], axis=0)

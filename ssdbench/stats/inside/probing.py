@@ -174,7 +174,7 @@ def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
 
 
 def falls_at_once(per_second: Sequence[float]) -> bool:
-    """Tell whether the rate falls for good within two seconds, too early to be measured before."""
+    """Tell whether the rate falls for good within two seconds, too soon to measure it before."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
 

@@ -1,4 +1,4 @@
-"""Compute from a sample of drives what holds for their lot, their model, or a set of drives.
+"""Compute rank bounds from a sample of drives, for a lot, a model of drive, or a set of drives.
 
 The bounds use only the ranks of the drives, and assume only that the sample is random. A drive
 without a rate counts with 0; the last axis of each array is the drives. How many of a lot's slowest

@@ -276,8 +276,8 @@ def _by_depth(
 ) -> tuple[float | None, float | None]:
     """Return the rate of a drive, and the rate that keeps the limit of p99 if this is lower.
 
-    If no rate search was made, the limit may have chosen a depth with a lower bound than the
-    deepest queue.
+    If no rate search was made, the limit of p99 may have chosen a depth with a lower bound than the
+    deepest queue has.
     """
     if bound is None or slo is not None or not wanted.limits_s:
         return bound, slo

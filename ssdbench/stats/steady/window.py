@@ -193,8 +193,8 @@ class Section:
     ) -> Phase:
         """Add one second and return the phase of the next second.
 
-        `written` is the number of bytes written since the start. `spent` ends settling, because the
-        time for settling is used up.
+        `written` is the number of bytes written since the start. `spent` is true if the time for
+        settling is used up; then settling ends.
         """
         if self.phase is Phase.SETTLE:
             self._settling(t_s, rate, fills, written, spent=spent)
