@@ -95,8 +95,9 @@ def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> 
     """Return the bytes in the drive's health log that neither the kernel nor this run counted.
 
     The log may differ from the kernel's count for two harmless reasons: the drive updates the log
-    late, or the log also counts other namespaces. So the largest difference seen during the run is
-    subtracted.
+    late, or the log also counts other namespaces. So the largest difference between the log and the
+    kernel's count during the run is subtracted, and also the amount by which this difference
+    changed.
     """
     gaps: list[int] = []
     passing, passed, before = False, 0, 0

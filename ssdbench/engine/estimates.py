@@ -212,8 +212,8 @@ def _after_fill(hint: RateHint, ordered_bytes_per_s: float) -> RateHint:
     """Replace the estimated sequential write rate by the rate measured at the end of a fill.
 
     If the estimated random write rate is higher than the measured sequential rate, the estimate was
-    wrong: it holds for the drive's cache, or for a faster drive. In this case the random rate is
-    estimated from the measured sequential rate.
+    wrong: it holds for the drive's cache, or for a faster drive. Such a random rate is replaced by
+    an estimate from the measured sequential rate.
     """
     hint = replace(hint, sequential_bytes_per_s=(ordered_bytes_per_s, ordered_bytes_per_s))
     most = ordered_bytes_per_s / BLOCK_BYTES
@@ -261,8 +261,8 @@ def narrower(left: StagePlan, rest: StagePlan) -> StagePlan:
 def ends_after(spent_s: float, left: Sequence[StagePlan]) -> Range:
     """Return the earliest and latest end of a run, in seconds since its start.
 
-    Both times begin with the time used so far (`spent_s`). To it are added the shortest and the
-    longest times of all plans in `left`.
+    The earliest end is the time used so far (`spent_s`) plus the shortest times of all plans in
+    `left`; the latest end is `spent_s` plus their longest times.
     """
     least_s, most_s = (spent_s + sum(plan.seconds[end] for plan in left) for end in (0, 1))
     return least_s, most_s

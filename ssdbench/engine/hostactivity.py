@@ -31,7 +31,7 @@ STOPPED_S = 3.0  # longest pause between two seconds of a measurement
 
 @dataclass(frozen=True, slots=True)
 class ActivityBetween:
-    """Other work of the host between two readings, apart from the measurement."""
+    """Hold the host's other work, apart from the measurement, between two readings of the host."""
 
     seconds: float
     stolen_share: float

@@ -2,9 +2,9 @@
 
 Two files in the run directory, called gate and room, are locked with flock(2). An inspector takes a
 shared lock on the gate, then on the room, and releases the gate. A run takes an exclusive lock on
-the gate, so that no new inspector starts. Then it waits a short time for an exclusive lock on the
-room, which it gets after the last inspector has finished. The kernel releases the locks of a run
-that dies. The inspector is `ssdbench.fleet.hostscripts.look`.
+the gate, so that no new inspector starts. Then the run waits a short time for an exclusive lock on
+the room, which it gets after the last inspector has finished. The kernel releases the locks of a
+run that dies. The inspector is `ssdbench.fleet.hostscripts.look`.
 """
 
 import fcntl

@@ -177,7 +177,7 @@ class Journal:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Return all records, oldest first."""
+        """Return all records of the journal, the oldest first."""
         return tuple(self._records)
 
     def append(

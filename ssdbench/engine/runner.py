@@ -246,8 +246,8 @@ class Runner:
     def _require_room(self, reusable: frozenset[str]) -> None:
         """Raise UsageError if the run has already reached one of its limits.
 
-        Without this check, the resumed run would measure nothing. Its result would also lack the
-        stage that was interrupted, because the resumed run begins that stage again.
+        A resumed run without any time or bytes left would measure nothing. The run's result would
+        also lack the stage that was interrupted, because the resumed run begins that stage again.
         """
         first = next((stage for stage in self._stages if stage.name not in reusable), None)
         if first is None:

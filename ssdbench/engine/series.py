@@ -27,8 +27,8 @@ Floats = npt.NDArray[np.float64]
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
     """Set the mean of a verdict that has no window to the mean of the newer half of the rates.
 
-    A warm-up may end before its rule has a whole window to judge. In this case the report says that
-    the steady rate is "at most" this mean.
+    A warm-up may end before its rule has a whole window to judge. For such a warm-up, the report
+    says that the steady rate is "at most" the mean of the newer half.
     """
     if verdict.steady or verdict.window_blocks or not len(rates):
         return verdict
@@ -60,8 +60,8 @@ class Recorder:
     """Record every second of one run of the generator, in memory and in `seconds.csv`.
 
     Adding a second must be fast, because an hour of virtual time may pass in one second of wall
-    time. So it takes microseconds: full arrays double their size, and lines stay in memory until
-    `flush`.
+    time. So adding takes only microseconds: full arrays double their size, and lines stay in memory
+    until `flush`.
     """
 
     def __init__(self, path: Path, *, phase: str) -> None:
@@ -90,7 +90,7 @@ class Recorder:
         return self._n
 
     def add(self, second: Second) -> None:
-        """Add one second of the generator. Raises HostLacks when the disk is full."""
+        """Record one second of a generator's run. Raises HostLacks when the disk is full."""
         if self._n == len(self._rows):
             self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)))
         row = [getattr(second, name) for name in COLUMNS]

@@ -36,7 +36,7 @@ class Counters(Model):
 
 
 class TargetSession(Protocol):
-    """Hold a target exclusively until `close`.
+    """Hold a target exclusively until `close` is called.
 
     A target without drive logs needs no methods of its own where this class has a default.
     """

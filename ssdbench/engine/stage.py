@@ -446,8 +446,8 @@ class Stage(Protocol[W, U, R]):
         """Open a `with` block around all units, for example with a file system mounted.
 
         `context.intact` says that data written by finished units should still be on the drive. If
-        they are not, the stage writes them again and yields a context with `intact` False, so that
-        those units are measured again. Raises HostLacks, UsageError.
+        such data are missing, the stage writes them again and yields a context with `intact` False,
+        so that the finished units are measured again. Raises HostLacks, UsageError.
         """
         ...
 

@@ -30,8 +30,8 @@ from ssdbench.target.purge import Purged
 def require_able(info: TargetInfo) -> str:
     """Return the generator that can measure a target on this host, such as `fio 3.33`.
 
-    This function changes nothing. Raises HostLacks if this host or user cannot measure the target,
-    UsageError for a file name that fio cannot open.
+    `require_able` only checks and changes nothing. Raises HostLacks if this host or user cannot
+    measure the target, UsageError for a file name that fio cannot open.
     """
     device = info.kind not in (TargetKind.FILE, TargetKind.SIMULATED)
     if info.kind is TargetKind.FILE:

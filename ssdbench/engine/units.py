@@ -1,8 +1,8 @@
 """Run the units of a stage in the one loop that all kinds of stages share.
 
-In a resumed run, the loop takes finished units from the journal. It ends the stage when the run
-must end, reports progress, and counts time and bytes. It adds a finding if the stage was cut short,
-if requests failed, or if units were measured again.
+In a resumed run, the loop takes finished units from the journal. The loop ends the stage when the
+run must end, reports progress, and counts time and bytes. The loop adds a finding if the stage was
+cut short, if requests failed, or if units were measured again.
 """
 
 import time
@@ -81,7 +81,7 @@ class _Loop(Generic[W, U, R]):
         self._finished = self._standing(frozenset(self.context.journal.done()))
 
     def spent_before(self) -> Meter:
-        """Return the run's time and bytes before this stage, or before its units that are kept."""
+        """Return the run's time and bytes when the stage, or its first kept unit, began."""
         before = replace(self.context.meter)
         if self._finished:
             own = (r for r in self.context.journal.journal.records if r.stage == self.stage.name)

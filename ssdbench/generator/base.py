@@ -39,8 +39,8 @@ class VerifyHeader:
     def offset_bytes(self, block_bytes: int) -> int:
         """Return the header's offset in a block of `block_bytes`; fio's header has 64 bytes.
 
-        The whole header is in one sector of 512 bytes. By this, `written_by_fio` recognizes the
-        block.
+        The whole header is in one sector of 512 bytes. From this sector, `written_by_fio`
+        recognizes the block.
         """
         places = max(1, (block_bytes - 3 * 64) // 8)
         offset = 64 + 8 * (self.seed % places)

@@ -1,18 +1,18 @@
 """Group points by the layout that their writes leave, and plan writes that change the layout.
 
-A layout is the way in which data lie on the drive. It depends on the block size of the writes that
-left the data, and on whether these were sequential or random. After a change of layout, the rate
-becomes steady only after several fills, so all points of one layout are measured together. Random
-writes that are smaller than the drive's mapping unit leave the same layout as writes of a whole
-unit, because the drive writes the whole unit again.
+A layout is the way in which data lie on the drive. The layout depends on the block size of the
+writes that left the data, and on whether these writes were sequential or random. After a change of
+layout, the rate becomes steady only after several fills, so all points of one layout are measured
+together. Random writes that are smaller than the drive's mapping unit leave the same layout as
+writes of a whole unit, because the drive writes the whole unit again.
 
 A sequential pass leaves no block of the old layout; one random fill after it makes the drive
-steady. This was tested with 48 rates on simulated models (PM9A3, P4500, X25-M, 660p; blocks of 8,
-16 and 64 KiB; writes, mixes and reads; one short measurement each). Compared with the rate after
-ten random fills, the median difference was 1.3 %, from 2.9 % below to 7.5 % above. After four
-random fills without a sequential pass, the median difference was 1.2 %, from 5.2 % below to 6.2 %
-above. On one drive, after only half a random fill, the rate of the warm-up's load was still wrong
-by 5 %.
+steady. This way to change the layout was tested with 48 rates on simulated models (PM9A3, P4500,
+X25-M, 660p; blocks of 8, 16 and 64 KiB; writes, mixes and reads; one short measurement each).
+Compared with the rate after ten random fills, the median difference was 1.3 %, from 2.9 % below to
+7.5 % above. After four random fills without a sequential pass, the median difference was 1.2 %,
+from 5.2 % below to 6.2 % above. On one drive, after only half a random fill, the rate of the
+warm-up's load was still wrong by 5 %.
 
 A change from larger to smaller random blocks needs no sequential pass: each smaller block is stored
 in one piece inside a larger block, and garbage collection is already in its steady state.

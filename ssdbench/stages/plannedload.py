@@ -1,7 +1,7 @@
 """Measure the latencies at the load that one drive gets in the capacity plan.
 
-The load is computed from earlier measurements of the run. They give the number of drives, from the
-lowest bound, the rate within the limit of p99, wear and capacity. The load is the user's whole
+The load is computed from earlier measurements of the run. The plan's number of drives follows from
+the lowest bound, the rate within the limit of p99, wear and capacity. The load is the user's whole
 demand divided by this number of drives, without the reserve. If p99 misses its limit at this load,
 a second round offers the smaller load of 1.5 times as many drives. There is no third round: then
 either the answer lies between the two numbers of drives, or it is not known.

@@ -190,7 +190,7 @@ class PointStage(PlainStage):
         )
 
     def after(self, done: Sequence[Repeat]) -> "PointStage":
-        """Return the stage with the plan of what is left after these repeats."""
+        """Return the stage with a plan of the time and bytes that remain after finished repeats."""
         # With declared extra repeats, nobody knows before their end how many there are.
         return self if self.extra.most > self.repeats else replace(self, done=tuple(done))
 

@@ -292,8 +292,8 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
     """Return the offered rates that decide a search; leave out runs that must be repeated.
 
     A rate is offered once more if its percentile was within the limit, but the upper limit of the
-    percentile's interval was not: its window had too few requests. Without the repetition, the
-    search would reject a good rate.
+    percentile's interval was not: its window had too few requests. If such a rate were not offered
+    again, the search would reject a good rate.
     """
     decide = []
     steps = decided(steps)
@@ -307,7 +307,7 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """Return a rate so high that a backlog should grow; None after enough such rates.
+    """Return a rate so high that a backlog should grow; None after three such rates.
 
     The rate is above all rates offered so far.
     """

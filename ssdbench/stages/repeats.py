@@ -86,7 +86,7 @@ def unbroken_s_of(point: Point, usual_s: float) -> float:
 def lasts(point: Point, own: Sequence[Repeat], usual_s: float, lasting: Sequence[Lasting]) -> bool:
     """Tell whether a point needs no long repeat of its own any more.
 
-    This is so if the point has had a long repeat, or if a load of the same kind in `lasting` moves
+    A point needs no long repeat if it has had one, or if a load of the same kind in `lasting` moves
     at least 95 % of the point's bytes per second. `own` has the point's finished repeats. Before
     the point's first repeat, its bytes per second are not known, so each load of its kind in
     `lasting` suffices.

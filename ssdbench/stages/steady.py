@@ -14,8 +14,8 @@ On a drive that maps its flash in units larger than a write, each random write m
 a whole unit. So the state of the drive depends on the number of overwritten units, not on the bytes
 that the host writes. If the profile, the drive or its model names such a unit, fills are counted in
 overwritten units, and the warm-up ends with a proof: per second, the drive must complete as many
-writes of one unit as smaller writes, and fewer writes of two units. Without this proof, the warm-up
-begins again and counts fills in bytes.
+writes of one unit as smaller writes, and fewer writes of two units. If the rates do not prove the
+mapping unit, the warm-up begins again and counts fills in bytes.
 
 Overhead: one generator start. Limits: no rule can foresee a step that comes later than the measured
 time (docs/steady-state.md, "What they cannot see").

@@ -25,7 +25,8 @@ LEAST_USED_PERCENT = 5  # smaller percentages are too coarse for an estimate
 class Wear:
     """Hold the bytes that a run writes, and the endurance of the drive.
 
-    SMART does not have the rated endurance. It is None unless the user gives it.
+    SMART does not have the rated endurance. `endurance_tb`, the rated endurance, is None unless the
+    user gives it.
     """
 
     most_bytes: int  # if each repeat settles as late as possible
@@ -81,7 +82,8 @@ def reported_endurance_tb(facts: Mapping[str, str]) -> float | None:
     """Estimate from a drive's own counters how many TB wear it out; None if not known.
 
     The estimate is the data written so far divided by the "percentage used" (NVM Express base
-    specification, SMART log). This counts whole percents, so one percent more is assumed.
+    specification, SMART log). The percentage counts in whole percents, so one percent more is
+    assumed.
     """
     used, written = facts.get("percentage used", ""), facts.get("data written", "")
     share = re.fullmatch(r"([0-9]+) %", used)

@@ -58,7 +58,7 @@ def give_back(info: TargetInfo, descriptor: int) -> None:
 
 
 def claim(info: TargetInfo) -> int:
-    """Open and lock a file; the caller closes it. Raises TargetRefused if it is locked already."""
+    """Open and lock a file; the caller closes it. Raises TargetRefused for a locked file."""
     try:
         return regular.claim(Path(info.node))
     except BlockingIOError as error:

@@ -123,7 +123,7 @@ class LiveHost(usage.BlockUsage):
         return any(page is not None and nvme.namespace(page).shared for page in asked)
 
     def locked(self) -> list[str]:
-        """Return the drive's reservations and locks. Raises DeviceError if it does not answer."""
+        """Return the drive's reservations and locks. Raises DeviceError without its answer."""
         return list(dict.fromkeys(lock for found in self._asked() for lock in _locks(found)))
 
     def _drives(self) -> list[str]:

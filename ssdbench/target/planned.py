@@ -66,7 +66,7 @@ class Planned(Model):
 
 
 def planned(info: TargetInfo, profile_text: str) -> Planned:
-    """Record a target as it is now. Raises HostLacks if its signatures cannot be read."""
+    """Record a target as it is now. Raises HostLacks if signatures are unreadable."""
     signatures: list[str] = []
     partitions: list[str] = []
     if info.kind not in (TargetKind.SIMULATED, TargetKind.FILE):

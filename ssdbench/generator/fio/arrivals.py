@@ -5,11 +5,11 @@ multiple of the number of threads, some threads get one request per second more 
 gaps are random whole microseconds around a mean of whole microseconds (`backend.c`: usec_for_io).
 So a thread sends faster than its set rate: by 0.3 % at 5,000 requests per second, by 8 % at 60,000.
 
-fio decides in advance when each request of a thread is due. It sends the request at this time or,
+fio decides in advance when each request of a thread is due. fio sends the request at this time or,
 if the thread still waits for the answer of another request, right after the answer. fio's logs do
 not have the times when requests were due. fio computes these times with a random number generator
 (`lib/rand.c`: L'Ecuyer's taus88; `init.c`: the seeds), which is the same from fio 3.33 to 3.41. So
-this module makes the same random numbers and computes the times again.
+this module makes the same random numbers as fio, and computes from them when each request was due.
 """
 
 import math

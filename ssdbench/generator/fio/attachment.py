@@ -211,8 +211,8 @@ class DirectoryAttachment(_Held):
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
     """Return how fio reaches a claimed device or file.
 
-    Raises DeviceLost when its size has changed, and ValueError for a simulated drive
-    (see SimAttachment).
+    Raises DeviceLost if the target's size has changed, and ValueError for a simulated drive (see
+    SimAttachment).
     """
     node = Path(info.node)
     match info.kind:

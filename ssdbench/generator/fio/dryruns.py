@@ -2,8 +2,8 @@
 
 fio's null engine completes each request at once. So the measured IOPS (the ceiling) include only
 fio's own work for each request, such as random content and bookkeeping, but not the kernel's work.
-The host cannot send more. If a drive's rate comes near this ceiling, the host is too slow to
-measure the drive.
+The host cannot send requests faster than the ceiling. If a drive's rate comes near the ceiling, the
+host is too slow to measure the drive.
 """
 
 import time

@@ -58,8 +58,8 @@ class Report:
 def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> Report:
     """Parse the last report in `text`; `names` has the jobs, `groups_of` their numbers of groups.
 
-    fio writes messages before the JSON document. With --status-interval it writes several documents
-    one after another. Raises CutShort.
+    fio writes messages before the JSON document. With --status-interval fio writes several JSON
+    documents one after another. Raises CutShort.
     """
     sizes = groups_of or [1] * len(names)
     starts = [found.start() for found in _DOCUMENT.finditer(text)]

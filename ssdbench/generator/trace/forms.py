@@ -232,8 +232,8 @@ def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) 
 def _starts(trace: Trace) -> dict[bytes, int]:
     """Return each listed file's offset: after the file before it, rounded up to whole extents.
 
-    This reads the iolog one more time. Wrong lines are ignored here; they are reported when the
-    requests are read.
+    `_starts` reads the whole iolog one more time. Wrong lines are ignored here; they are reported
+    when the requests are read.
     """
     ends = {os.fsencode(name): 0 for name in trace.files}
     others: dict[bytes, None] = {}

@@ -81,7 +81,7 @@ class Chunk:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a trace for reading. Raises TraceError if it cannot be read or is compressed."""
+    """Open a trace for reading. Raises TraceError if the trace is unreadable or compressed."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         descriptor = os.open(path, flags)

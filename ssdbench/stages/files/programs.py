@@ -24,7 +24,7 @@ ROW_BYTES = 256  # bytes per row in PostgreSQL, with its indexes
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much work each program gets."""
+    """Hold how much work each application program gets: times, files, rows, threads."""
 
     threads: int
     window_s: int

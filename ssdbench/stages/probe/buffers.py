@@ -33,7 +33,7 @@ class SlcCache:
         return size_bytes
 
     def ask(self, bench: Bench) -> Answer:
-        """Fill the drive and search for a step down of the rate; an empty drive shows it best."""
+        """Fill the drive and search for a step down of the rate; the drive must be empty before."""
         per_second = bench.write(
             Pattern.SEQUENTIAL, CACHE_BLOCK_BYTES, CACHE_DEPTH, bench.size_bytes, bench.size_bytes
         )

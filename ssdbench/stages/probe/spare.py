@@ -291,8 +291,8 @@ class Trim:
 def _trim_rate(bench: Bench, kept: int, share: float) -> float:
     """Write at random to the part of the drive that stays untrimmed; return bytes per second.
 
-    `kept` is the size of this part in bytes. `share` says how much to write, as a multiple of the
-    size of this part.
+    `kept` is the size of this part in bytes. `share` says how much to write, as a multiple of
+    `kept`.
     """
     total = max(TRIM_BLOCK_BYTES, round(kept * share))
     done = bench.rate(Pattern.RANDOM, TRIM_BLOCK_BYTES, 0, TRIM_DEPTH, kept, total)
