@@ -110,7 +110,7 @@ def within(
 ) -> tuple[RunRequest, Budget]:
     """Shorten the request to the given time and wear.
 
-    Raises UsageError if the fills alone need more.
+    Raises UsageError if the fills alone exceed this time or wear.
 
     `done` describes a run whose warm-up has ended: only stages after the warm-up are cut.
     """
