@@ -1,4 +1,4 @@
-"""List, create, copy and serve simulated drives, and print their true values."""
+"""List, create, copy, serve and attach simulated drives, and print their true values."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -9,7 +9,7 @@ import click
 
 from ssdbench.cli import simfio
 from ssdbench.cli.options import PATH, Size, json_option, targets
-from ssdbench.cli.output import answer, document
+from ssdbench.cli.output import answer, document, tell
 from ssdbench.errors import UsageError
 from ssdbench.units import (
     format_capacity,
@@ -38,7 +38,7 @@ def _print(made: "Document", as_json: bool, lines: list[str]) -> None:
 
 @click.group("sim")
 def command() -> None:
-    """Simulated flash drives: list, create, copy, serve, and print their true values."""
+    """Simulated flash drives: list, create, copy, serve, attach, and print their true values."""
 
 
 command.add_command(simfio.fio)
@@ -181,6 +181,70 @@ def serve(
         data=None if no_data else data_path(path),
         overhead_ns=overhead_ns,
     )
+
+
+@command.command()
+@click.argument("target", shell_complete=targets)
+@click.option(
+    "--state",
+    type=PATH,
+    help="State file of the drive, created if it is missing. Without this option, the drive is new "
+    "and is deleted when it is detached.",
+)
+@click.option("--no-data", is_flag=True, help="Do not store written data: reads return zeros.")
+@click.option(
+    "--overhead-ns",
+    type=click.IntRange(min=0),
+    help="Time in ns that the kernel adds to each request. The server subtracts it from the "
+    "latency. Default: the server measures it.",
+)
+@json_option
+def attach(
+    target: str, state: Path | None, no_data: bool, overhead_ns: int | None, as_json: bool
+) -> None:
+    """Make TARGET (a model or a STATE file) the block device /dev/ublkbN, and print its name.
+
+    The device works in real time until `sim detach`. It needs the kernel's ublk driver (Linux 6.4
+    or newer): no module is built, and if the server is killed, requests fail and nothing hangs.
+    """
+    from ssdbench.cli.documents.simulated import Attached
+    from ssdbench.sim import ublk
+    from ssdbench.sim.drive import SimDrive, data_path
+
+    ublk.require_driver()
+    with simfio.drive_files(target, state) as path:
+        SimDrive.open(path).close(saves=False)  # the server changes it
+        data = None if no_data else data_path(path)
+        device = ublk.attach(path, data=data, overhead_ns=overhead_ns)
+    kept = str(path) if state or target.endswith(".ssdb") else None
+    tell(f"SIMULATED: {target} is {device} until `ssdbench sim detach {device}`")
+    _print(Attached(device=device, state=kept, simulated=True), as_json, [device])
+
+
+@command.command()
+@click.argument("device")
+@json_option
+def detach(device: str, as_json: bool) -> None:
+    """Remove DEVICE (such as /dev/ublkb0), print how late it answered, and keep its state.
+
+    A device that is mounted is refused. A device whose server was killed is removed, too.
+    """
+    from ssdbench.cli.documents.simulated import Detached
+    from ssdbench.sim import ublk
+
+    lateness = ublk.detach(device)
+    answered = lateness.answered if lateness else 0
+    made = Detached(device=device, answered=answered)
+    lines = [f"{device} was detached"]
+    if lateness and answered:
+        median, p99 = (ublk.at_most_ns(lateness.late, share) for share in (0.5, 0.99))
+        late = {"late_median_ns": median, "late_p99_ns": p99, "late_most_ns": lateness.most_ns}
+        made = made.model_copy(update=late)
+        lines.append(
+            f"{format_count(answered)} requests, answered late by {format_ns(median)} (median), "
+            f"{format_ns(p99)} (p99), {format_ns(lateness.most_ns)} (most)"
+        )
+    _print(made, as_json, lines)
 
 
 @command.command()

@@ -60,7 +60,10 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
     if asked.question or not (asked.files or asked.sections):
         raise SystemExit(_code(command.foreground([found, *arguments])))
     rewritten = _rewritten(asked, found)
-    with _drive(target, state) as path, tempfile.TemporaryDirectory(prefix="ssdbench-") as jobs:
+    with (
+        drive_files(target, state) as path,
+        tempfile.TemporaryDirectory(prefix="ssdbench-") as jobs,
+    ):
         for change in dict.fromkeys(change for file in rewritten for change in file.changes):
             tell(f"  {change}")
         tell(f"SIMULATED: {target}: fio's numbers describe a model, not hardware")
@@ -99,7 +102,7 @@ def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
 
     program = _require_fio("fio")
     with (
-        _drive(target, state) as path,
+        drive_files(target, state) as path,
         tempfile.TemporaryDirectory(prefix="ssdbench-") as directory,
     ):
         device = Path(directory) / "drive"
@@ -132,8 +135,8 @@ def _code(status: int) -> int:
 
 
 @contextmanager
-def _drive(target: str, state: Path | None) -> Iterator[Path]:
-    """Yield the state file of the drive; fio needs the file without a lock."""
+def drive_files(target: str, state: Path | None) -> Iterator[Path]:
+    """Yield the state file of the drive; the program that uses it needs it without a lock."""
     from ssdbench.sim.drive import SimDrive
 
     with tempfile.TemporaryDirectory(prefix="ssdbench-") as directory:

@@ -20,7 +20,7 @@ BIN = Path(__file__).parent / "bin"
 
 
 def native_file(name: str) -> Path:
-    """Return the path of `libssdb_drive.so`, `libssdb_virtualtime.so` or `ssdb-nbd`.
+    """Return the path of a library or a server: `libssdb_drive.so`, `ssdb-nbd`, `ssdb-ublk`.
 
     Raises HostLacks if this file has not been built.
     """

@@ -216,5 +216,5 @@ def test_the_simulated_drive_is_built_in_a_path_with_a_space(tmp_path: Path) -> 
 
     assert (made.returncode, made.stderr) == (0, "")
     assert {path.name for path in (native.parent / "bin").iterdir()} == {
-        "libssdb_drive.so", "libssdb_virtualtime.so", "ssdb-nbd"
+        "libssdb_drive.so", "libssdb_virtualtime.so", "ssdb-nbd", "ssdb-ublk"
     }  # fmt: skip

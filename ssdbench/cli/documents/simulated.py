@@ -83,6 +83,26 @@ class Served(Document):
     simulated: bool
 
 
+class Attached(Document):
+    """A simulated drive that was attached as a block device; state is null for a temporary one."""
+
+    document: Literal["sim-attach"] = "sim-attach"
+    device: str
+    state: str | None
+    simulated: bool
+
+
+class Detached(Document):
+    """A block device that was removed, and how late its requests were answered, if counted."""
+
+    document: Literal["sim-detach"] = "sim-detach"
+    device: str
+    answered: int
+    late_median_ns: int | None = None
+    late_p99_ns: int | None = None
+    late_most_ns: int | None = None
+
+
 class TrueValues(Document):
     """The true values of a simulated drive under a load."""
 

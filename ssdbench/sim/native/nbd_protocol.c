@@ -8,6 +8,7 @@
 #include "nbd.h"
 
 #include <endian.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,7 +128,7 @@ static u64 get64(const u8 *at)
 
 /* ---- transmission ---- */
 
-void nbd_answer(const struct nbd_request *r)
+void nbd_answer(const struct front_request *r)
 {
 	struct nbd_connection *c = r->from;
 	size_t bytes = r->type == CMD_READ && !r->error ? r->bytes : 0;
@@ -142,8 +143,8 @@ void nbd_answer(const struct nbd_request *r)
 		return;
 	}
 	data = c->out.data + c->out.end + 16;
-	if (bytes && !nbd_device_read(data, r->offset, r->bytes)) {
-		error = NBD_EIO;
+	if (bytes && !front_device_read(data, r->offset, r->bytes)) {
+		error = EIO;
 		bytes = 0;
 	}
 	put32(c, NBD_REPLY_MAGIC);
@@ -155,9 +156,9 @@ void nbd_answer(const struct nbd_request *r)
 /* Take one request from the input; false when more bytes are needed or the client must wait. */
 static bool take_request(struct nbd_connection *c)
 {
-	const u8 *at = c->in.data + c->in.start;
+	u8 *at = c->in.data + c->in.start;
 	size_t held = nbd_held(&c->in), whole = 28;
-	struct nbd_request r = {0};
+	struct front_request r = {0};
 	u32 flags;
 
 	if (held < 28 || c->inflight >= NBD_MAX_INFLIGHT || nbd_held(&c->out) > NBD_MAX_HELD)
@@ -167,7 +168,7 @@ static bool take_request(struct nbd_connection *c)
 	r.handle = get64(at + 8);
 	r.offset = get64(at + 16);
 	r.bytes = get32(at + 24);
-	if (get32(at) != NBD_REQUEST_MAGIC || (r.type == CMD_WRITE && r.bytes > nbd_device.max_payload)) {
+	if (get32(at) != NBD_REQUEST_MAGIC || (r.type == CMD_WRITE && r.bytes > front_device.max_payload)) {
 		c->dead = true;	/* where the next request begins is anyone's guess */
 		return false;
 	}
@@ -179,7 +180,9 @@ static bool take_request(struct nbd_connection *c)
 		whole += r.bytes;
 	if (held < whole)
 		return false;
-	nbd_begin(c, &r, flags, at + 28);
+	r.from = c;
+	c->inflight++;
+	front_begin(&r, flags, r.type == CMD_WRITE ? at + 28 : NULL);
 	nbd_consume(&c->in, whole);
 	return true;
 }
@@ -196,7 +199,7 @@ static void put_reply(struct nbd_connection *c, u32 option, u32 type, u32 bytes)
 
 static void put_export(struct nbd_connection *c)
 {
-	put64(c, nbd_device.capacity);
+	put64(c, front_device.capacity);
 	put16(c, EXPORT_FLAGS);
 }
 
@@ -252,9 +255,9 @@ static void option_go(struct nbd_connection *c, u32 option, const u8 *data, u32 
 	put_export(c);
 	put_reply(c, option, REP_INFO, 14);
 	put16(c, INFO_BLOCK_SIZE);
-	put32(c, nbd_device.lba);
+	put32(c, front_device.lba);
 	put32(c, 4096);
-	put32(c, nbd_device.max_payload);
+	put32(c, front_device.max_payload);
 	put_reply(c, option, REP_ACK, 0);
 	if (option == OPT_GO)
 		c->phase = WANT_REQUEST;

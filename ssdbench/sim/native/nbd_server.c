@@ -3,9 +3,7 @@
  * ssdb-nbd: the simulated drive as an NBD server on a unix socket, in real time.
  *
  * One thread, one epoll loop, any number of connections (each sees the writes of the others, so
- * NBD_FLAG_CAN_MULTI_CONN holds). The core says at once when a request completes; its answer waits
- * in a heap until the clock gets there. The loop sleeps until shortly before the next answer is
- * due and spins for the rest, because a timer of this kind of machine is late by some 30 us.
+ * NBD_FLAG_CAN_MULTI_CONN holds).
  */
 #define _GNU_SOURCE
 #include "nbd.h"
@@ -27,23 +25,18 @@
 #include <unistd.h>
 
 #define READ_STEP (256u << 10)
-#define SPIN_NS 60000			/* sleep until this long before the next answer */
-#define IDLE_NS 100000000		/* without requests: background work this often */
 #define DRAIN_NS 10000000000ull		/* at the end: at most this long for answers under way */
 #define CALIBRATE_ROUNDS 1000
 
 static struct {
-	u64 order, overhead_ns;
 	int epoll_fd, listen_fd, signal_fd;
 	struct nbd_connection *connections;
-	struct nbd_request *heap;
-	size_t heap_count, heap_room;
 	bool ending;
 } server;
 
 static int wait_events(struct epoll_event *events, int count, u64 timeout_ns)
 {
-	struct timespec span = {timeout_ns / NBD_NS_PER_S, (long)(timeout_ns % NBD_NS_PER_S)};
+	struct timespec span = {timeout_ns / FRONT_NS_PER_S, (long)(timeout_ns % FRONT_NS_PER_S)};
 	static bool coarse;
 	int found;
 
@@ -54,69 +47,6 @@ static int wait_events(struct epoll_event *events, int count, u64 timeout_ns)
 		coarse = true;	/* before Linux 5.11: sleep whole milliseconds, spin for the rest */
 	}
 	return epoll_wait(server.epoll_fd, events, count, (int)(timeout_ns / 1000000));
-}
-
-/* ---- answers under way: a binary heap by due time, first come first served within it ---- */
-
-static bool sooner(const struct nbd_request *a, const struct nbd_request *b)
-{
-	return a->due_ns < b->due_ns || (a->due_ns == b->due_ns && a->order < b->order);
-}
-
-static bool heap_push(const struct nbd_request *request)
-{
-	size_t at = server.heap_count, parent, room;
-	struct nbd_request *heap;
-
-	if (at == server.heap_room) {
-		room = server.heap_room ? server.heap_room * 2 : 256;
-		heap = realloc(server.heap, room * sizeof(*heap));
-		if (!heap)
-			return false;
-		server.heap = heap;
-		server.heap_room = room;
-	}
-	server.heap_count++;
-	for (; at; at = parent) {
-		parent = (at - 1) / 2;
-		if (!sooner(request, &server.heap[parent]))
-			break;
-		server.heap[at] = server.heap[parent];
-	}
-	server.heap[at] = *request;
-	return true;
-}
-
-static struct nbd_request heap_pop(void)
-{
-	struct nbd_request top = server.heap[0], last = server.heap[--server.heap_count];
-	size_t at = 0, child;
-
-	while ((child = 2 * at + 1) < server.heap_count) {
-		if (child + 1 < server.heap_count &&
-		    sooner(&server.heap[child + 1], &server.heap[child]))
-			child++;
-		if (!sooner(&server.heap[child], &last))
-			break;
-		server.heap[at] = server.heap[child];
-		at = child;
-	}
-	server.heap[at] = last;
-	return top;
-}
-
-void nbd_begin(struct nbd_connection *c, struct nbd_request *r, u32 flags, const u8 *payload)
-{
-	u64 now_ns = nbd_device_ns(), latency_ns;
-
-	r->from = c;
-	r->order = server.order++;
-	nbd_device_request(r, flags, payload, now_ns);
-	latency_ns = r->due_ns - now_ns;
-	r->due_ns -= latency_ns < server.overhead_ns ? latency_ns : server.overhead_ns;
-	c->inflight++;
-	if (!heap_push(r))
-		nbd_die("out of memory");
 }
 
 /* ---- connections ---- */
@@ -230,23 +160,11 @@ static void tend_connections(void)
 
 static void answer_due(void)
 {
-	u64 now_ns = nbd_device_ns();
+	u64 now_ns = front_device_ns();
+	struct front_request r;
 
-	while (server.heap_count && server.heap[0].due_ns <= now_ns) {
-		struct nbd_request r = heap_pop();
-
+	while (front_next_due(&r, now_ns))
 		nbd_answer(&r);
-	}
-}
-
-static u64 sleep_ns(void)
-{
-	u64 now_ns = nbd_device_ns(), due_ns;
-
-	if (!server.heap_count)
-		return IDLE_NS;
-	due_ns = server.heap[0].due_ns;
-	return due_ns > now_ns + SPIN_NS ? due_ns - now_ns - SPIN_NS : 0;
 }
 
 static void dispatch(const struct epoll_event *event)
@@ -268,7 +186,7 @@ static bool all_sent(void)
 	for (c = server.connections; c; c = c->next)
 		if (!c->dead && nbd_held(&c->out))
 			return false;
-	return !server.heap_count;
+	return !front_under_way();
 }
 
 static void serve(void)
@@ -278,22 +196,22 @@ static void serve(void)
 	int count, index;
 
 	for (;;) {
-		count = wait_events(events, 64, sleep_ns());
+		count = wait_events(events, 64, front_sleep_ns());
 		if (count < 0 && errno != EINTR)
-			nbd_die_errno("cannot wait for requests");
+			front_die_errno("cannot wait for requests");
 		for (index = 0; index < count; index++)
 			dispatch(&events[index]);
 		answer_due();
 		tend_connections();
-		if (!count && !server.heap_count)
-			ssdb_idle(nbd_device.state, nbd_device_ns());
+		if (!count && !front_under_way())
+			ssdb_idle(front_device.state, front_device_ns());
 		else if (!count)
 			sched_yield();
 		if (!server.ending)
 			continue;
 		if (!ends_ns)
-			ends_ns = nbd_clock_ns() + DRAIN_NS;
-		if (all_sent() || nbd_clock_ns() > ends_ns)
+			ends_ns = front_clock_ns() + DRAIN_NS;
+		if (all_sent() || front_clock_ns() > ends_ns)
 			return;
 	}
 }
@@ -308,13 +226,6 @@ static _Noreturn void echo(int fd)
 		if (write(fd, message, 16) != 16)
 			break;
 	_exit(0);
-}
-
-static int compare_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return (x > y) - (x < y);
 }
 
 /* The median round trip of a request and its reply between two processes on this machine. */
@@ -334,18 +245,17 @@ static u64 round_trip_ns(void)
 	}
 	close(pair[1]);
 	for (; child > 0 && round < CALIBRATE_ROUNDS; round++) {
-		began_ns = nbd_clock_ns();
+		began_ns = front_clock_ns();
 		if (write(pair[0], message, 28) != 28 || read(pair[0], message, 16) != 16)
 			break;
-		took_ns[round] = nbd_clock_ns() - began_ns;
+		took_ns[round] = front_clock_ns() - began_ns;
 	}
 	close(pair[0]);
 	if (child > 0)
 		waitpid(child, NULL, 0);
 	if (round < CALIBRATE_ROUNDS)
 		return 0;
-	qsort(took_ns, CALIBRATE_ROUNDS, sizeof(took_ns[0]), compare_u64);
-	return took_ns[CALIBRATE_ROUNDS / 2];
+	return front_median(took_ns, CALIBRATE_ROUNDS);
 }
 
 /* ---- start and end ---- */
@@ -356,17 +266,17 @@ static void listen_on(const char *path)
 	int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		nbd_die("the path of a unix socket has at most 107 characters");
+		front_die("the path of a unix socket has at most 107 characters");
 	strcpy(address.sun_path, path);
 	if (!connect(probe, (void *)&address, sizeof(address)))
-		nbd_die("another server answers on this socket");
+		front_die("another server answers on this socket");
 	if (errno == ECONNREFUSED)
 		unlink(path);	/* its server is gone */
 	close(probe);
 	server.listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (server.listen_fd < 0 || bind(server.listen_fd, (void *)&address, sizeof(address)) ||
 	    listen(server.listen_fd, 128))
-		nbd_die_errno(path);
+		front_die_errno(path);
 }
 
 static void watch_fd(int fd, void *tag)
@@ -374,7 +284,7 @@ static void watch_fd(int fd, void *tag)
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = tag};
 
 	if (fd < 0 || epoll_ctl(server.epoll_fd, EPOLL_CTL_ADD, fd, &event))
-		nbd_die_errno("cannot watch for requests");
+		front_die_errno("cannot watch for requests");
 }
 
 static void watch_signals(void)
@@ -394,7 +304,8 @@ static void watch_signals(void)
 static int finish(const char *socket_path)
 {
 	unlink(socket_path);
-	nbd_device_save();
+	front_say_lateness();
+	front_device_save();
 	return 0;
 }
 
@@ -430,14 +341,14 @@ int main(int argc, char **argv)
 	}
 	if (!state || !socket_path || optind != argc)
 		usage();
-	nbd_device_open(state, data);
-	server.overhead_ns = overhead ? strtoull(overhead, NULL, 10) : round_trip_ns();
+	front_device_open(state, data);
+	front_overhead_ns = overhead ? strtoull(overhead, NULL, 10) : round_trip_ns();
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	watch_signals();
 	listen_on(socket_path);
 	watch_fd(server.listen_fd, &server.listen_fd);
 	fprintf(stderr, "ssdb-nbd: ready on %s, taking %llu ns off each request\n", socket_path,
-		(unsigned long long)server.overhead_ns);
+		(unsigned long long)front_overhead_ns);
 	serve();
 	return finish(socket_path);
 }
