@@ -13,12 +13,15 @@ from ssdbench.host.files import write_atomic
 from ssdbench.host.sensors import Heat
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import ErrorsCounted, ThrottlingCounted, TooHot
+from ssdbench.model.findings.host import AnsweredLate
 from ssdbench.model.point import HostDuring, PowerDuring, SlowDuring
 from ssdbench.model.rundirectory import HOST_SERIES, POWER, TEMPERATURE
+from ssdbench.sim.ublk import Lateness, at_most_ns, lateness_of
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.tail import slow_requests
 
 EVERY_S = 10.0  # of wall time
+LATE_SHARE = 0.05  # of a simulated drive's own latency, by which it may be answered late
 OCP = "OCP "  # start of the names of error counters
 HEADER = "t_s,temperature_c,warning_c,phase\n"
 
@@ -99,6 +102,32 @@ class ThrottleWatch:
         return found
 
 
+class LateWatch:
+    """Compare how late the server of a ublk device answered with the latencies of its drive."""
+
+    def __init__(self, read: Callable[[], Lateness | None]) -> None:
+        self._read = read
+        self._before = read()
+
+    def findings(self) -> list[Finding]:
+        """Return a finding if lateness is more than LATE_SHARE of the drive's own latency.
+
+        Both the medians and the 99th percentiles of the unit's requests are compared.
+        """
+        before = self._before
+        after = None if before is None else self._read()
+        if before is None or after is None or after.answered <= before.answered:
+            return []
+        more = after.since(before)
+        late, own = (
+            [at_most_ns(counts, share) for share in (0.5, 0.99)]
+            for counts in (more.late, more.latencies)
+        )
+        if all(by <= LATE_SHARE * of for by, of in zip(late, own, strict=True)):
+            return []
+        return [AnsweredLate(more.answered, late[0], late[1], own[0], own[1]).finding()]
+
+
 class UnitWatch:
     """Watch host and drive during one unit; only the measured phase counts as disturbed."""
 
@@ -109,6 +138,7 @@ class UnitWatch:
         )
         self._heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
         self._throttled = ThrottleWatch(context.session.throttle_counters)
+        self._late = LateWatch(partial(lateness_of, context.target.node))
         self._monitor = context.session.latency_monitor
         self._slow_before = self._monitor()
         self._power = PowerWatch(context.session.drive_watts, context.power, wall=context.wall)
@@ -134,9 +164,10 @@ class UnitWatch:
     def findings(self) -> list[Finding]:
         """Return findings about a disturbed host, a hot drive, throttling and errors.
 
-        If a power meter gave no readings for too long, there is a finding about this, too.
+        If a power meter gave no readings for too long, or a simulated drive answered late, there is
+        a finding about this, too.
         """
-        watches = (self._host, self._heat, self._throttled, self._power)
+        watches = (self._host, self._heat, self._throttled, self._late, self._power)
         return [finding for watch in watches for finding in watch.findings()]
 
     def host_during(self) -> HostDuring | None:

@@ -57,6 +57,12 @@ class Lateness:
         return type(self)(self.answered - before.answered, self.most_ns, late, latencies)
 
 
+def lateness_of(node: str) -> Lateness | None:
+    """Read the lateness of a block device; None if it is no ublk device of `attach`."""
+    name = Path(node).resolve().name if node else ""
+    return Lateness.read(name) if name.startswith("ublkb") else None
+
+
 def at_most_ns(counts: tuple[int, ...], share: float) -> int:
     """Return the upper end, in ns, of the bucket that holds this share of all counts.
 

@@ -130,6 +130,30 @@ class HostBoundByCeiling(FindingKind):
         )
 
 
+class AnsweredLate(FindingKind):
+    """The program behind the ublk device of a simulated drive answered later than the drive."""
+
+    code = Code.HOST_BOUND
+    remedy = (
+        "Leave a CPU to the program `ssdb-ublk`, choose a slower model or fewer requests in "
+        "flight, or measure `--target sim:MODEL`, whose time is virtual, so that nothing is late."
+    )
+
+    requests: int
+    late_median_ns: int  # at most, as all four
+    late_p99_ns: int
+    drive_median_ns: int
+    drive_p99_ns: int
+
+    def message(self) -> str:
+        return (
+            f"{counted(self.requests, 'request')} were answered late by "
+            f"{format_ns(self.late_median_ns)} (median) and {format_ns(self.late_p99_ns)} (p99), "
+            f"where the simulated drive takes {format_ns(self.drive_median_ns)} and "
+            f"{format_ns(self.drive_p99_ns)}"
+        )
+
+
 class HostChanged(FindingKind):
     """Facts of the host changed since the run began."""
 

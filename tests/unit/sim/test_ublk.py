@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from ssdbench.cli.sim import command
+from ssdbench.engine.unitwatch import LateWatch
 from ssdbench.errors import HostLacks, UsageError
+from ssdbench.model.finding import Code, Severity
 from ssdbench.sim import ublk
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
@@ -27,7 +29,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     drive, program = out / "drive.ssdb", out / "fronts-test"
     SimDrive.create(parse("sim:p4500-4t,capacity=1GiB,erase_block=64KiB"), drive).close(saves=False)
     subprocess.run(
-        ["make", "-s", "-C", NATIVE, f"OUT={out}", f"BUILD={out}/build", "CFLAGS=-O0", str(program)],
+        ["make", "-s", "-C", NATIVE, f"OUT={out}", f"BUILD={out}/build", "CFLAGS=-O0", program],
         check=True, timeout=300,
     )  # fmt: skip
     said = subprocess.run(
@@ -159,3 +161,39 @@ def test_a_kernel_without_the_driver_is_told_and_nothing_is_made(
 def test_only_a_ublk_device_is_detached(name: str) -> None:
     with pytest.raises(UsageError, match="is not the name of a ublk device"):
         ublk.detach(name)
+
+
+@pytest.mark.parametrize(
+    ("late", "found"),
+    [
+        ({1000: 1000}, 0),
+        ({5000: 1000}, 1),
+        ({1000: 980, 400_000: 20}, 1),
+        ({1000: 998, 10**7: 2}, 0),
+    ],
+)
+def test_lateness_is_a_finding_where_it_is_more_than_a_twentieth_of_the_drives_own(
+    tmp_path: Path, late: dict[int, int], found: int
+) -> None:
+    lateness_file(tmp_path, late={10**6: 1}, latencies={90_000: 1})
+    watch = LateWatch(lambda: ublk.Lateness.read("ublkb0", running=tmp_path))
+    after = dict(late)
+    after[10**6] = after.get(10**6, 0) + 1
+    lateness_file(tmp_path, late=after, latencies={90_000: 971, 400_000: 30})
+
+    findings = watch.findings()
+
+    assert [finding.code for finding in findings] == [Code.HOST_BOUND] * found
+    for finding in findings:
+        assert finding.severity is Severity.INVALIDATES
+        assert finding.message.startswith("1,000 requests were answered late by")
+        assert finding.numbers["drive_p99_ns"] == 458_751  # the bucket of 400 us ends there
+
+
+def test_a_device_without_counts_or_that_was_attached_again_is_no_finding(tmp_path: Path) -> None:
+    assert LateWatch(lambda: ublk.Lateness.read("ublkb0", running=tmp_path)).findings() == []
+    lateness_file(tmp_path, late={5000: 50}, latencies={90_000: 50})
+    watch = LateWatch(lambda: ublk.Lateness.read("ublkb0", running=tmp_path))
+    lateness_file(tmp_path, late={5000: 20}, latencies={90_000: 20})
+
+    assert watch.findings() == []
