@@ -1,1 +1,1 @@
-"""Provide the command line; each sub-command has a module of its own."""
+"""Provide the command line; each sub-command has its own module."""

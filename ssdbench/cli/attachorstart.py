@@ -81,10 +81,7 @@ def call(directory: Path, *, wait: bool) -> Parent | Child:
 
 
 def _await_end(directory: Path) -> None:
-    """Wait until no process carries out the run.
-
-    The process of `ssdbench resume` counts, too, although it holds no lock.
-    """
+    """Wait until no process does the run, even one without the lock (`ssdbench resume`)."""
     until_free(lock_of(directory))
     while is_live(directory):
         time.sleep(LOOK_EVERY_S)

@@ -26,7 +26,7 @@ RESULT_CODES = (0, 1, EXIT_TARGET_MISSED)  # of finished runs; other codes mean 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The result of a fork for the parent process: what the child reported."""
+    """The result of a fork for the parent process, with the report of the child."""
 
     directory: Path | None  # of the run; None if the child ended before the run began
     exit_code: int  # exit code of the child, if it has ended
@@ -90,10 +90,7 @@ def begin(directory: Path) -> None:
 
 
 def end(directory: Path, exit_code: int) -> None:
-    """Store the exit code of the run.
-
-    All errors are ignored, because an error here must not replace the exit code of the run.
-    """
+    """Store the exit code of the run, and ignore errors, which must not replace the code."""
     with suppress(Exception):
         write_atomic(directory / ENDED, json.dumps({"exit_code": exit_code}) + "\n")
 
@@ -125,10 +122,7 @@ def require_end(directory: Path, code: int | None) -> None:
 
 
 def worker(directory: Path) -> ProcessId:
-    """Return the process that carries out the run, or did so.
-
-    Raises UsageError if it is not stored.
-    """
+    """Return the process that does, or did, the run. Raises UsageError if none is stored."""
     path = directory / PROCESS
     try:
         fields = json_object(read_regular(path))

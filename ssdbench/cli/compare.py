@@ -87,7 +87,7 @@ def command(
 
 
 def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
-    """Print the differences in words, a small table, what was not compared, and test results."""
+    """Print the differences in words, a small table, things not compared, and test results."""
     from ssdbench.report import comparison as view
     from ssdbench.report.view.words import letter
 
@@ -176,10 +176,7 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
 
 
 def _refuse_copies(directories: Sequence[Path], results: "Sequence[RunResult]") -> None:
-    """Raise UsageError if two directories hold the same run.
-
-    A test would take the identical values for measurements without variation.
-    """
+    """Raise UsageError if two directories have the same run: their repeats would be equal."""
     seen: dict[tuple[object, ...], Path] = {}
     for directory, result in zip(directories, results, strict=True):
         begun = (result.run_id, result.started_at, result.target.id, result.seed)

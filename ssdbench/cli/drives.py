@@ -195,5 +195,5 @@ def retire(
 
 
 def _health(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts about a drive's health and remaining life; none if none is known."""
+    """Return the facts about a drive's health and remaining life; empty if no fact is known."""
     return {name: value for name, value in facts.items() if name in HEALTH or name[:6] == "SMART "}

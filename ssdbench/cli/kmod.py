@@ -181,10 +181,7 @@ def _print_modules(
     as_json: bool,
     whole: bool = False,
 ) -> None:
-    """Print a line per module.
-
-    With `whole`, a module that is not built gets a line `built: no`, too.
-    """
+    """Print a line per module; with `whole`, a module that is not built has `built: no`."""
     if as_json:
         from ssdbench.cli.documents.machine import Module, Modules
 

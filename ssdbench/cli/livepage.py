@@ -76,10 +76,7 @@ class LivePage:
         self._state_at = self._report_at = 0.0
 
     def see(self, event: Event) -> None:
-        """Process an event; write the page if it is old enough.
-
-        An error here never ends the run.
-        """
+        """Process an event; write the page if it is due. An error here never ends the run."""
         if isinstance(event, RunStarted):
             from ssdbench.report.live import Course  # the report needs it later anyway
 

@@ -246,10 +246,7 @@ def _require_utf8_places() -> None:
 
 
 def _invoke(arguments: list[str], place: Place) -> object:
-    """Run the command; return its exit code or None.
-
-    click's own main() is not used, because it returns 1 on a closed pipe.
-    """
+    """Run the command; return its exit code or None. click's main() returns 1 on a closed pipe."""
     if "_SSDBENCH_COMPLETE" in os.environ:
         return ssdbench.main(arguments, prog_name="ssdbench", standalone_mode=False)
     try:
@@ -412,10 +409,7 @@ def program_words() -> list[str]:
 
 
 def as_run(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return the `run` command line for a `plan` command line.
-
-    The option `--output FILE` of `plan` becomes `--plan FILE`.
-    """
+    """Return the `run` command line for a `plan`; its `--output FILE` becomes `--plan FILE`."""
     words, run = list(arguments), ["run"]
     for word in words[words.index("plan") + 1 :]:
         if word == "--json":

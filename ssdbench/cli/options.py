@@ -45,10 +45,7 @@ class Quantity(FloatParameter, ABC):
 
     @abstractmethod
     def parsed(self, text: str) -> float:
-        """Return the value that a text stands for.
-
-        Raises ValueError with a sentence for the user.
-        """
+        """Return the value of a text. Raises ValueError with a sentence for the user."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -248,10 +245,7 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def consent_options_of_several(function: Callable[..., R]) -> Callable[..., R]:
-    """Add the options of `consent_options` for several drives.
-
-    The command also gets the values of all --destroy options as `identities`.
-    """
+    """Add these options for several drives; the command gets all --destroy as `identities`."""
     return _consented(function, several=True)
 
 

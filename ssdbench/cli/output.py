@@ -67,10 +67,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _narrow(widths: list[int], words: Sequence[int], room: int) -> None:
-    """Make columns narrower, the widest first, until all fit into `room`.
-
-    Words are broken only if columns would not fit otherwise.
-    """
+    """Make columns narrower, the widest first, until all fit; break words only if needed."""
     for least in (words, [LEAST_WIDTH] * len(widths)):
         while sum(widths) > room and (wide := [n for n, w in enumerate(widths) if w > least[n]]):
             widths[max(wide, key=widths.__getitem__)] -= 1

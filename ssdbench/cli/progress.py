@@ -74,10 +74,7 @@ class ProgressLines:
 
 
 class ProgressBar(ProgressLines):
-    """Show a progress bar with lines above it.
-
-    Only this class imports `rich`, which is slow to import.
-    """
+    """Show a progress bar with lines above it. Only this class imports `rich` (slow)."""
 
     def __init__(self) -> None:
         from rich.console import Console, RenderableType  # takes 120 ms; only for a terminal

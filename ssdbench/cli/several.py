@@ -3,7 +3,7 @@
 All targets are checked before the first one is touched. The targets are then measured one after
 another, because drives that are measured at the same time share CPU, bus and heat. With
 --side-by-side, a trial first measures whether the drives disturb each other. If they do not, they
-are measured at the same time, each in a process of its own.
+are measured at the same time, each by its own process.
 """
 
 import sys
@@ -197,10 +197,7 @@ ORDERED = {*RunOptions.__annotations__, "argv", "beside"}
 
 
 def ordered(profile: str, target: str, order: Path) -> RunRequest:
-    """Return the request that `run --side-by-side` stored in the file `order`.
-
-    Raises UsageError.
-    """
+    """Return the request that `run --side-by-side` stored in `order`. Raises UsageError."""
     if processes.side_by_side_leader() is None:
         raise UsageError("--beside is for the processes of `run --side-by-side` only")
     wishes = conduct.asked(profile, target=target)
@@ -211,10 +208,7 @@ def ordered(profile: str, target: str, order: Path) -> RunRequest:
 def _allowed(
     each: Sequence[RunRequest], identities: Sequence[str]
 ) -> tuple[list[RunRequest], list[RunPlan]]:
-    """Return each request, with the user's consent for its drive.
-
-    Raises TargetRefused, UsageError.
-    """
+    """Return each request with the consent for its drive. Raises TargetRefused, UsageError."""
     allowed: list[RunRequest] = []
     every: list[RunPlan] = []
     seen: dict[str, str] = {}

@@ -23,15 +23,12 @@ class Export:
     is_text: bool = True  # the format can be printed
 
     def content(self, run: "StoredRun") -> bytes:
-        """Return a run in this format.
-
-        Raises UsageError if the format has no place for this run.
-        """
+        """Return a run in this format. Raises UsageError if the format cannot hold the run."""
         made: bytes = import_module(f"{__name__}.{self.name}").export(run)
         return made
 
     def write(self, run: "StoredRun", path: Path) -> None:
-        """Write a run to a file, completely or not at all. Raises UsageError, HostLacks."""
+        """Write a run to a file; after an error there is no file. Raises UsageError, HostLacks."""
         write_atomic(path, self.content(run))
 
 

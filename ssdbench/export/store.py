@@ -101,7 +101,7 @@ class Part:
 
     def runs(self) -> tuple[Origin, ...]:
         """Read the list of runs of this part. Raises UsageError if the file is damaged."""
-        # Read only the file whose hash is known, not another one that was put beside it.
+        # Read only the file whose hash is known, not another file that somebody put there.
         path = self.path / next(name for name in self.files if name.endswith(".json"))
         try:
             return tuple(
@@ -183,10 +183,7 @@ class Store:
         return [path for path in self._directories() if _DRAFT.fullmatch(path.name)]
 
     def parts(self) -> list[Part]:
-        """Return all complete parts that are not replaced.
-
-        Raises UsageError if a part is damaged.
-        """
+        """Return all complete parts that are not replaced. Raises UsageError for a damaged part."""
         known = list(self._all())
         replaced = {name for part in known for name in part.replaces}
         return [part for part in known if part.path.name not in replaced]
@@ -335,7 +332,10 @@ NAMESPACE = "ssdbench"
 
 
 def sign(path: Path, key: Path) -> None:
-    """Sign a file with an SSH key, into a file *.sig beside it. Raises UsageError, HostLacks."""
+    """Sign a file with an SSH key; the signature is in the file *.sig.
+
+    Raises UsageError, HostLacks.
+    """
     path.with_name(f"{path.name}.sig").unlink(missing_ok=True)
     try:
         command.run(["ssh-keygen", "-Y", "sign", "-n", NAMESPACE, "-f", str(key), "--", str(path)])

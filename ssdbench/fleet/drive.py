@@ -75,10 +75,7 @@ class State:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "State":
-        """Make a state from the fields of its stored JSON object.
-
-        Raises ValueError, KeyError, TypeError.
-        """
+        """Make a state from stored JSON fields. Raises ValueError, KeyError, TypeError."""
         known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
         return cls(
             **{**known, "stage": Stage(stored["stage"]), "findings": tuple(stored["findings"])}
@@ -97,10 +94,7 @@ def pause(seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often to poll a host, and after what time without an answer to give up.
-
-    Tests replace the functions that sleep and read the clocks.
-    """
+    """How often to poll a host, and how long to wait without an answer; tests replace clocks."""
 
     look_every_s: float
     give_up_after_s: float
@@ -110,10 +104,7 @@ class Patience:
 
 
 def measure(job: Job, reach: Transport, patience: Patience, tell: Callable[[State], None]) -> State:
-    """Measure one drive; call `tell` with each new state and return the last.
-
-    Raises ThreadEnding.
-    """
+    """Measure one drive; call `tell` with each state, return the last. Raises ThreadEnding."""
     drives_at_work.add(job.name)
     try:
         return _Run(job, reach, patience, tell).run_to_end()
@@ -177,22 +168,14 @@ class _Run:
         return hostscripts.start(self._job, self._reach, self._patience.look_every_s)
 
     def _looked(self) -> Look:
-        """Poll the host once.
-
-        The script sleeps on the host before it reads the run. So the ssh login happens right after
-        the previous poll, which still holds the host lock for STAY_S.
-        """
+        """Poll once; log in at once, while the last poll's script still holds the host lock."""
         after_s, self._after_s = self._after_s, 0.0  # a poll after a failed one does not sleep
         look = hostscripts.look(self._job, self._reach, after_s)
         self._after_s = self._patience.look_every_s
         return look
 
     def _retry_while_silent(self, call: Callable[[], T]) -> T | State:
-        """Call `call` until the host answers, and return the answer.
-
-        If the host does not answer for `give_up_after_s`, or ssh refuses its key, return the final
-        state of the drive.
-        """
+        """Call until the host answers; return the final state if it is silent for too long."""
         wait_s = min(10.0, self._patience.look_every_s)
         while True:
             if threads_ending.is_set():

@@ -66,9 +66,9 @@ def install(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Install on all hosts; return what was done on each, and the reason for each host that failed.
 
-    Both results are mappings by host name. What was done is `there` or `installed`, followed by
-    what the host still lacks. Raises UsageError if the directory `wheels` lacks the wheel of this
-    version of ssdbench or of pip.
+    Both results are mappings by host name. The first result says `there` or `installed`, and names
+    programs that the host still lacks. Raises UsageError if the directory `wheels` lacks the wheel
+    of this version of ssdbench or of pip.
     """
     found = _wheels(wheels)
     at_work: set[str] = set()
@@ -145,10 +145,7 @@ def _why(said: ScriptResult, otherwise: str) -> str:
 
 
 def fits(stem: str, minor: int, machine: str) -> bool:
-    """Return whether a wheel's file name suits Python 3.`minor` on this type of processor.
-
-    The tags in the name follow PEP 425 and PEP 600.
-    """
+    """Return whether a wheel's name suits Python 3.`minor` on a processor (PEP 425, PEP 600)."""
     python, abi, platform = ["", "", *stem.split("-")][-3:]
     return (
         abi in ("none", "abi3", f"cp3{minor}")

@@ -66,10 +66,7 @@ def _require_name(name: str) -> None:
 
 
 class Wanted(Model):
-    """Patterns that select drives; a drive must match all patterns that are given.
-
-    Patterns are written like file names in a shell (*, ?, [a-z]).
-    """
+    """Patterns for drives, as for file names in a shell (*, ?, [a-z]); a drive matches all."""
 
     host: str = "*"
     model: str = "*"
@@ -217,11 +214,7 @@ def consent_draft(drives: Sequence[tuple[str, str]]) -> str:
 
 
 def run_name(identity: str, model: str, profile_text: str) -> str:
-    """Return the name of a drive's run, made from identity, model and profile.
-
-    It does not depend on the host or slot, so a drive that was moved to another host keeps its run
-    name.
-    """
+    """Return a drive's run name, from identity, model and profile; the host does not matter."""
     slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:24] or "drive"
     parts = (sha256(part.encode()).hexdigest() for part in (identity, profile_text))
     return "-".join([slug, *(digest[:12] for digest in parts)])

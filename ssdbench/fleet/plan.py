@@ -162,10 +162,7 @@ def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) 
 
 
 def _varied(target: str, number: int) -> str:
-    """Return a simulated drive with a random program time; with every fifth number it is slow.
-
-    A program time that `target` already states is kept.
-    """
+    """Return a simulated drive with a random program time, unless `target` states one."""
     simulated = spec.parse(target)
     if "t_prog" in simulated.text:
         return simulated.text
@@ -176,10 +173,7 @@ def _varied(target: str, number: int) -> str:
 def _simulated(
     fleet: Fleet, hosts: Sequence[Host], profile_text: str, versions: Mapping[str, str]
 ) -> Iterator[Job]:
-    """Yield a run for each simulated drive of each host.
-
-    The program times differ between drives, as they do in one production lot.
-    """
+    """Yield a run for each simulated drive of each host; the drives differ as in one lot."""
     place = {host.name: number for number, host in enumerate(fleet.every_host)}
     for host in hosts:
         for number, target in enumerate(fleet.targets, 1):
@@ -249,10 +243,7 @@ def _fits(one: _Drive, want: Wanted) -> bool:
 def _idle(
     fleet: Fleet, every: Sequence[_Drive], found: Sequence[_Drive], *, anybody_silent: bool
 ) -> Iterator[str]:
-    """Yield an error for each pattern that matches no drive of any host: it may be misspelt.
-
-    If a host did not answer, yield nothing, because the drive may be there.
-    """
+    """Yield an error for each pattern that no drive of any host matches: it may be misspelt."""
     for key, wanted, why in (("drives", fleet.drives, ""), ("exclude", fleet.exclude, PROTECTS)):
         for number, want in enumerate(wanted):
             if not any(_fits(one, want) for one in every) and not anybody_silent:

@@ -107,10 +107,7 @@ def _is_loopback(host: str) -> bool:
 
 @contextmanager
 def dask_client(engine: Engine, threads: int) -> Iterator[Any]:
-    """Connect to the fleet's scheduler, or start one in this process.
-
-    Raises HostLacks, UsageError.
-    """
+    """Connect to the scheduler, or start one in this process. Raises HostLacks, UsageError."""
     require_engine()
     require_safe(engine)
     import dask
@@ -205,11 +202,7 @@ class Slots:
     """
 
     def __init__(self, jobs: Sequence[Job], limits: Limits) -> None:
-        """Register the semaphores.
-
-        Raises UsageError if another fleet with the same scheduler uses a different value of a
-        limit.
-        """
+        """Register the semaphores. Raises UsageError if another fleet has a different limit."""
         offered = limit_resources(jobs, limits)
         self._most = {
             name: int(offered[name] // need)
@@ -256,11 +249,7 @@ class Slots:
 
 
 def _semaphore(name: str, most: int) -> Any:
-    """Register a semaphore of `most` leases with the scheduler.
-
-    An existing semaphore without users gets the new limit. Raises UsageError if it has users and
-    another limit.
-    """
+    """Register a semaphore with limit `most`. Raises UsageError if users have another limit."""
     from distributed import Semaphore
 
     found = Semaphore(most, f"ssdbench {name}")
@@ -328,10 +317,7 @@ def run_tasks(
 
 
 def _end_of(future: Any) -> State:
-    """Return the last state of a task.
-
-    If Dask lost the task, the state is GIVEN_UP, because the run on the host may continue.
-    """
+    """Return the last state of a task; if Dask lost the task, its run may continue (GIVEN_UP)."""
     if future.status == "finished":
         state: State = future.result()
         return state

@@ -35,10 +35,7 @@ class Activity:
 
 
 def suspended_s() -> float:
-    """Return for how many seconds the host was suspended since boot.
-
-    Of the two clocks, only CLOCK_BOOTTIME counts this time (clock_gettime(2)).
-    """
+    """Return the seconds that the host was suspended since boot (clock_gettime(2))."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 

@@ -50,10 +50,7 @@ def closed(kernel_name: str, sysfs: Sysfs) -> str:
 
 
 def means_ns(said: str) -> dict[str, float]:
-    """Return btt's mean time of each part of a request over all devices, in ns.
-
-    The keys are btt's names of the parts; `said` is the output of btt.
-    """
+    """Return the mean time of each part of a request in ns, by btt's names, from its output."""
     by_step: dict[str, float] = {}
     for name, mean_s in _ROW.findall(said.partition("All Devices")[2]):
         if name in _PARTS:

@@ -164,10 +164,7 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
 
 
 def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
-    """Return the 4 KiB at each address, or None where reading fails.
-
-    Raises OSError if the node cannot be opened.
-    """
+    """Return the 4 KiB at each address; None if unreadable. Raises OSError without access."""
     descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)

@@ -402,10 +402,7 @@ def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _search_path() -> str:
-    """Return PATH and the system directories that Debian leaves out of an ordinary user's PATH.
-
-    Programs such as wipefs are in these directories.
-    """
+    """Return PATH with the system directories that Debian hides from ordinary users (wipefs)."""
     given = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(dict.fromkeys([*given, *_FOR_ROOT]))
 

@@ -82,7 +82,7 @@ class CounterFile:
 
 
 class DiskCounters:
-    """The counters of a whole disk: those of the disk, or the sum of its multipath paths."""
+    """The counters of a whole disk: its own, or the sums over its multipath paths."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = [CounterFile(file) for file in files]

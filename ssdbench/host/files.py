@@ -131,7 +131,7 @@ def require_private(path: Path) -> None:
 
 
 def require_own_files(directory: Path) -> None:
-    """Raise UsageError for a link, pipe or device in a directory: ssdbench makes none of them."""
+    """Raise UsageError for a link, pipe or device in a directory; ssdbench makes only files."""
     for base, directories, names in os.walk(directory):
         for path in (Path(base, name) for name in (*directories, *names)):
             if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode)):
@@ -231,10 +231,7 @@ class Appender:
         self._drop_torn_line()
 
     def append(self, line: str) -> None:
-        """Append one line, given without its newline.
-
-        Raises HostLacks and leaves the file unchanged if the line cannot be written.
-        """
+        """Append one line, given without newline. Raises HostLacks; then the file is unchanged."""
         size = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, line.encode() + b"\n")

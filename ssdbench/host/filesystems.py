@@ -44,10 +44,7 @@ class FileSystem:
         return f"mkfs.{self.name}"
 
     def make(self, node: str) -> None:
-        """Make the file system on a node, after other users of the node have ended.
-
-        Raises HostLacks.
-        """
+        """Make the file system on a node, once no other program uses the node. Raises HostLacks."""
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -132,7 +129,7 @@ def upper_file(path: Path, procfs: Procfs) -> Inode | None:
     if not around:
         return None
     # The file is on the mount with the longest matching mount point; if several mounts have this
-    # mount point, on the last of them.
+    # mount point, the last one counts.
     mount = max(reversed(around), key=lambda m: len(Path(m.mount_point).parts))
     if mount.file_system != OVERLAY:
         return None

@@ -44,10 +44,7 @@ def unusable() -> str:
 
 
 def takes_commands() -> bool:
-    """Return whether io_uring can send a driver's own commands, such as NVMe commands.
-
-    The kernel calls this operation IORING_OP_URING_CMD.
-    """
+    """Return whether io_uring can send a driver's own commands (IORING_OP_URING_CMD)."""
     ring = _libc.syscall(_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
     if ring < 0:
         return False

@@ -67,7 +67,7 @@ def built_directory() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ModuleState:
-    """What this host has of one of our modules: built, loaded, in use."""
+    """The state of one of our modules on this host: built, loaded, in use."""
 
     name: str
     built: Path | None
@@ -232,10 +232,7 @@ def _make(
 
 
 def _headers_hint(release: str) -> str:
-    """Return how to install the headers.
-
-    A package is named only if it has the headers of this kernel.
-    """
+    """Return how to install the headers; name a package only if it has this kernel's headers."""
     for package, tool, options in (
         (f"linux-headers-{release}", "apt-get install", ("apt-cache", "show")),
         (f"kernel-devel-{release}", "dnf install", ("dnf", "-q", "list", "--available")),

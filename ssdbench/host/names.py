@@ -67,10 +67,7 @@ SPELLINGS: Mapping[Reader, Spelling] = {
 
 
 def written(reader: Reader, name: str) -> str:
-    """Return a name with the escapes that its reader needs.
-
-    Raises UsageError if a character of the name cannot be escaped.
-    """
+    """Return a name with its reader's escapes. Raises UsageError if a character has no escape."""
     spelling = SPELLINGS[reader]
     if found := re.search(spelling.refused, name):
         where = f", for the {found.group()!r} in it" if found.group() else ""
@@ -82,8 +79,5 @@ def written(reader: Reader, name: str) -> str:
 
 
 def behind_env(argv: Sequence[str]) -> list[str]:
-    """Return a command that env(1) can start with `env NAME=VALUE …`.
-
-    env would read a program such as `a=b/program` as a variable.
-    """
+    """Return a command for env(1), which would read a program `a=b/program` as a variable."""
     return ["sh", "-c", 'exec "$0" "$@"', *argv] if "=" in argv[0] else list(argv)

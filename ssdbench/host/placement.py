@@ -23,10 +23,7 @@ _MOST_NODES = 1024
 
 @contextmanager
 def shallow_idle() -> Iterator[None]:
-    """During the block, keep all CPUs out of idle states that take long to leave.
-
-    Raises HostLacks.
-    """
+    """Keep all CPUs out of idle states that take long to leave, in a block. Raises HostLacks."""
     with ExitStack() as held:
         try:
             node = held.enter_context(Path(LATENCY_NODE).open("r+b", buffering=0))
@@ -41,7 +38,7 @@ def shallow_idle() -> Iterator[None]:
 
 @contextmanager
 def pinned(cpus: Collection[int]) -> Iterator[None]:
-    """During the block, restrict this process to some CPUs; an empty set changes nothing.
+    """Restrict this process to some CPUs in a block; an empty set does nothing.
 
     Raises HostLacks.
     """

@@ -197,10 +197,7 @@ def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
 
 
 def mark_given_back(descriptor: int, path: Path) -> None:
-    """At the end of a run, mark the present content of a file as written by us.
-
-    Raises HostLacks.
-    """
+    """At a run's end, mark the content of a file as written by us. Raises HostLacks."""
     try:
         os.fsync(descriptor)
         content = _content(descriptor)

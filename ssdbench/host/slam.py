@@ -17,7 +17,7 @@ class Slammed:
 
     errors: int
     elapsed_ns: int
-    read: Mapping[int, int]  # number of I/Os by latency bin; the bins are those of fio
+    read: Mapping[int, int]  # number of I/Os by latency bin, in fio's bins
     write: Mapping[int, int]
 
 
@@ -35,10 +35,7 @@ def sweep(sysfs: Sysfs | None = None) -> None:
 
 
 class Instance:
-    """One instance of the load generator, with one kernel thread.
-
-    Raises HostLacks if the module is not loaded.
-    """
+    """One instance (a kernel thread) of the load generator. Raises HostLacks without the module."""
 
     def __init__(self, name: str, sysfs: Sysfs | None = None) -> None:
         self._sysfs = sysfs or Sysfs()

@@ -27,10 +27,7 @@ class Sysfs:
         return self.root / attribute.lstrip("/")
 
     def once(self, question: Hashable, ask: Callable[[], R]) -> R:
-        """Call `ask` and return its answer.
-
-        The subclass `OneLook` calls `ask` only once for each `question` and repeats the answer.
-        """
+        """Return what `ask` returns; the subclass `OneLook` asks only once for each `question`."""
         return ask()
 
     def read(self, attribute: str) -> str:

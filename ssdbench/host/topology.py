@@ -50,7 +50,7 @@ class Topology:
     governors: tuple[str, ...] = ()  # offered by every CPU; empty without frequency scaling
     policies: tuple[str, ...] = ()  # directories of the frequency policies
     frequencies_khz: tuple[int, ...] = ()  # every policy can be limited to each; ascending
-    turbo: str = ""  # file that switches turbo, NO_TURBO or BOOST; empty if there is none
+    turbo: str = ""  # file that switches turbo, NO_TURBO or BOOST; empty without turbo
     idle: bool = False  # whether idle states can be limited
     irqbalance: bool = False  # whether irqbalance is running
     interrupts: tuple[Interrupt, ...] = ()

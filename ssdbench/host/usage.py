@@ -360,10 +360,7 @@ def claimed(node: Path) -> bool:
 
 
 def signatures(node: Path) -> list[str]:
-    """Return the types of file systems, partition tables and volumes that wipefs finds on a node.
-
-    Raises HostLacks.
-    """
+    """Return the types of file systems, tables and volumes that wipefs finds. Raises HostLacks."""
     return _wipefs([node])[node.name]
 
 

@@ -227,11 +227,7 @@ class Guest:
         self._qemu = start(machine, self._tools, self._job, self._powered)
 
     def _export(self) -> command.Process:
-        """Start the file server of the guest.
-
-        The guest can write the job files, but can only read the host's files and the kernel
-        modules.
-        """
+        """Start the file server; the guest can write only job files, and reads the rest."""
         share, job = self._job / "share", self._job
         binds = [("/", "root"), (str(self._kernel.modules), "modules")]
         cache = self._kernel.root.parent  # directory with the built modules
@@ -256,7 +252,7 @@ class Guest:
         )
 
     def _give(self, name: str, text: str, *, to: str = "") -> None:
-        """Write a file for the guest so that the guest never sees a part of it.
+        """Write a file for the guest so that the guest never sees an incomplete file.
 
         With `to`, the file is written into this new directory. Links that the guest made are not
         followed. Raises HostLacks when the file cannot be made.
@@ -349,11 +345,7 @@ def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> comm
 
 
 def _further_mounts(paths: Sequence[Path]) -> list[Path]:
-    """Return the mount points above the paths, outermost first.
-
-    They need bind mounts of their own, because a bind mount of / does not include other file
-    systems.
-    """
+    """Return the mount points above the paths, outermost first: a bind mount of / omits them."""
     above = {place for path in paths for place in (path.resolve(), *path.resolve().parents)}
     return sorted(place for place in above if place.is_mount() and place != Path("/"))
 
@@ -373,10 +365,7 @@ def _await(socket: Path, daemon: command.Process, job: Path) -> None:
 
 
 def _own_fault(status: int | None) -> bool:
-    """Return whether QEMU crashed.
-
-    SIGKILL does not count as a crash, because the lab or the kernel sends it.
-    """
+    """Return whether QEMU crashed; SIGKILL (from the lab or the kernel) is no crash."""
     return status is not None and -status in _OWN_FAULT
 
 

@@ -107,10 +107,7 @@ class Kernel:
         return self.root / "source" / source_package(self.release)
 
     def insertion_order(self, *names: str) -> list[Path]:
-        """Return the files of modules and their dependencies, in the order to insert them.
-
-        Modules that are built into the kernel or missing are skipped.
-        """
+        """Return the module files to insert, in order; skip built-in and missing modules."""
         order: list[Path] = []
         for name in names:
             for line in self._needs(name).stdout.splitlines():

@@ -87,10 +87,7 @@ ANSWER_SERIAL = "ssdbench-answer"
 
 
 def arguments(machine: Machine) -> list[str]:
-    """Return the QEMU command line.
-
-    A `reproducible` machine has one CPU, and its clock counts instructions.
-    """
+    """Return the QEMU command line; `reproducible`: one CPU, whose clock counts instructions."""
     accelerator = "kvm" if machine.kvm and not machine.reproducible else "tcg"
     cpu = "host" if accelerator == "kvm" else "max,la57=off"
     cpus = 1 if machine.reproducible else machine.cpus
@@ -143,7 +140,7 @@ def _fixed(machine: Machine) -> str:
 
 
 def _way_out(machine: Machine) -> list[str]:
-    """Return QEMU's device for the output: a shared file system, or a disk if there is none.
+    """Return QEMU's device for the output: a shared file system, or else a disk.
 
     The disk is written only after the command has ended, so it does not change the instruction
     count. A shared file system would change the count, because it exchanges messages with the host

@@ -179,7 +179,7 @@ class Lab:
     def _complete(self, machine: Machine | None, job: Path) -> Machine:
         asked = machine or Machine.unbooted()
         # A reproducible run boots the packed image, so that its instruction counts can be compared
-        # with those of older runs.
+        # with older runs.
         packed = asked.reproducible or not self.kernel.unpacked_image.exists()
         return replace(
             asked,

@@ -77,10 +77,7 @@ FACTOR = 1.5  # smaller ratios are shown in percent
 
 
 def pair_verdict(pair: Pair) -> tuple[str, str]:
-    """Return colour and answer for one pair of runs.
-
-    The answer says faster or slower only if both runs are VALIDATED.
-    """
+    """Return colour and answer for a pair; "faster" and "slower" need two VALIDATED runs."""
     later, earlier = words.letter(pair.second), words.letter(pair.first)
     if pair.p_corrected > ALPHA:
         if (differs := _bounds_apart(pair)) is not None:
@@ -441,7 +438,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
 
 
 def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
-    """Return the answer in words, a table of everything compared, and what was not compared."""
+    """Return the answer in words, a table of all comparisons, and the things left out."""
     several = len(results) > 2
     tone = "" if all(one.validated for one in found.every) else "warn"
     blocks: list[page.Block] = [

@@ -19,10 +19,7 @@ _TYPED = re.compile(r"`([^`\n]+)`|(?<![\w-])(--[a-z][a-z-]*[a-z])")  # in text t
 
 @cache
 def environment() -> jinja2.Environment:
-    """Return the template engine of a page.
-
-    It escapes all text, and raises an error for a name that is not defined.
-    """
+    """Return the template engine: it escapes all text, and fails for an undefined name."""
     jinja = jinja2.Environment(
         loader=jinja2.PackageLoader("ssdbench.report"),
         autoescape=True,

@@ -85,10 +85,7 @@ class Course:
                 self.add([finding])
 
     def take(self, result: RunResult) -> None:
-        """Add the findings of finished stages.
-
-        Findings of the stage in progress are left out, because they may still disappear.
-        """
+        """Add findings of finished stages; those of the current stage may still disappear."""
         done = tuple(stage for stage in result.stages if stage.complete)
         self.add(all_findings(result.model_copy(update={"stages": done, "findings": ()})))
 
@@ -124,7 +121,7 @@ class Course:
             yield "Time to wait", f"{_range(*wait)} on this host's clock"
 
     def findings(self) -> Findings | None:
-        """Return all findings so far, the most serious first; None if there are none."""
+        """Return all findings until now, the most serious first; None if there is no finding."""
         order = list(Severity)
         ranked = sorted(self.found.values(), key=lambda one: order.index(one.severity))
         return grouped(ranked) if ranked else None

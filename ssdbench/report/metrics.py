@@ -29,10 +29,7 @@ def whole(workload: Workload) -> str:
 
 
 def percentile(metric: str) -> float | None:
-    """Parse the percentile from `lat_p99_9_ns`, `lat_p99.9_ns` or `lat_p999_ns`: 99.9.
-
-    Other metrics give None.
-    """
+    """Return the percentile in `lat_p99_9_ns`, `lat_p99.9_ns` or `lat_p999_ns`, 99.9, or None."""
     match = _PERCENTILE.fullmatch(metric)
     if not match:
         return None

@@ -65,10 +65,7 @@ class StoredRun:
 
     @classmethod
     def open(cls, directory: Path) -> "StoredRun":
-        """Read the result.json of a run directory.
-
-        Raises UsageError if it is missing or this version cannot read it.
-        """
+        """Read a run directory's result.json. Raises UsageError if it is missing or unreadable."""
         path = directory / RESULT
         try:
             text = read_regular(path)
@@ -138,10 +135,7 @@ class StoredRun:
         }
 
     def seconds(self, relative: str) -> Seconds | None:
-        """Read a `seconds.csv` without its incomplete rows.
-
-        A later call for the same file returns the same data.
-        """
+        """Read the complete rows of a `seconds.csv`; later calls return the same data."""
         if relative not in self._seconds:
             self._seconds[relative] = self._read_seconds(relative)
         return self._seconds[relative]
@@ -241,10 +235,7 @@ def _seconds(numbers: Mapping[str, Floats], measured: npt.NDArray[np.bool_]) -> 
 
 
 def _unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an .npz file.
-
-    Raises ValueError if the unpacked arrays are too large, and other errors if the file is damaged.
-    """
+    """Return the arrays of an .npz file. Raises ValueError or others if too large or damaged."""
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         if sum(part.file_size for part in arrays.zip.infolist()) > MOST_UNPACKED_BYTES:
             raise ValueError("more than two histograms")

@@ -232,10 +232,7 @@ def _blocks(pattern: str, count: int, pages: int, rng: np.random.Generator) -> B
 
 
 def _zipf(exponent: float, pages: int, u: Floats) -> Floats:
-    """Return random page ranks, as shares of all pages, from uniform numbers `u`.
-
-    The ranks follow Zipf's law: the function inverts the cumulated distribution.
-    """
+    """Return random page ranks under Zipf's law, as shares of all pages, from uniform numbers."""
     if exponent < 1:
         return np.asarray(u ** (1 / (1 - exponent)))
     if exponent == 1:

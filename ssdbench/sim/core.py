@@ -291,10 +291,7 @@ class Drive:
 
     @classmethod
     def in_memory(cls, params: Params) -> Self:
-        """Make a new drive whose state is lost when the process ends.
-
-        Raises UsageError for bad parameters.
-        """
+        """Make a new drive that ends with this process. Raises UsageError for bad parameters."""
         params.check()
         drive = cls(mmap.mmap(-1, params.state_bytes()))
         drive.initialise(params)

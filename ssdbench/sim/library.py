@@ -104,10 +104,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 @cache
 def library() -> ctypes.CDLL:
-    """Load the library of the simulated drive, once per process.
-
-    Raises HostLacks if the library has not been built.
-    """
+    """Load the library of the simulated drive once. Raises HostLacks if it has not been built."""
     try:
         loaded = ctypes.CDLL(str(native_file("libssdb_drive.so")))
     except OSError as error:

@@ -81,7 +81,7 @@ def _said(found: Any) -> str:
 
 
 def _place(data: Any, location: tuple[int | str, ...]) -> tuple[int, int]:
-    """Return line and column of a mistake; for a missing key, those of the nearest key above it."""
+    """Return line and column of a mistake; if the key is missing, of the nearest key above."""
     line, column = 1, 1
     for part in location:
         try:

@@ -43,10 +43,7 @@ def number(text: str) -> float:
 
 
 def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Yield the line number and the columns of each row of a CSV file.
-
-    Raises UsageError if a row lacks a column of `needed`.
-    """
+    """Yield line number and cells of each CSV row. Raises UsageError if `needed` are missing."""
     read = gzip.open if path.suffix == ".gz" else open
     try:
         with read(path, "rt", newline="") as file:

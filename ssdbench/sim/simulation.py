@@ -67,10 +67,7 @@ def fills(drive: Drive) -> float:
 
 
 def age(drive: Drive, job: Job, at_fills: float) -> None:
-    """Write until the drive's capacity was written `at_fills` times.
-
-    Raises UsageError if it was already written more often.
-    """
+    """Write until the drive was written `at_fills` times. Raises UsageError if it had more."""
     left = round((at_fills - fills(drive)) * drive.capacity_bytes)
     if left < 0:
         raise UsageError(

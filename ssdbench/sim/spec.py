@@ -7,9 +7,9 @@ are the names in the core's table, with or without the unit at their end.
 `scale=20` makes a drive with 1/20 of the capacity that behaves like the large one: it has about the
 same write amplification, IOPS and latency. Its rate falls after the same number of drive writes,
 which takes 1/20 of the time. The ratio of spare area, the relative sizes of buffer and caches, and
-the service times are not changed. Superblocks become smaller, so that there are still many of them.
-Garbage collection copies less from smaller superblocks, so the small drive is somewhat faster;
-`ssdbench.sim.truth` computes by how much.
+the service times are not changed. Superblocks become smaller, so that the drive still has many
+superblocks. Garbage collection copies less from smaller superblocks, so the small drive is somewhat
+faster; `ssdbench.sim.truth` computes by how much.
 """
 
 import difflib
@@ -193,7 +193,7 @@ class SimSpec:
     notes: tuple[str, ...]  # sentences for the report: how the drive differs from its model
     sources: tuple[str, ...]
     text: str  # the target in its standard form: "sim:x25m-g2-160,capacity=8GiB,seed=7"
-    full_bytes: int = 0  # capacity of the model; larger than that of a scaled drive
+    full_bytes: int = 0  # capacity of the model, even if this drive is scaled
 
     @property
     def capacity_bytes(self) -> int:
@@ -277,10 +277,7 @@ def short_names() -> dict[str, str]:
 
 
 def param_name(key: str) -> str:
-    """Return the parameter name for a key.
-
-    Raises UsageError for an unknown key, and names the most similar key.
-    """
+    """Return the parameter name for a key. Raises UsageError, which names the nearest key."""
     name = short_names().get(key)
     if name:
         return name

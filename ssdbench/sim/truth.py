@@ -40,7 +40,7 @@ MAX_REQUEST_BYTES = 64 * MIB  # as ssdb_max_request_bytes(); this module does no
 
 
 class Rest(StrEnum):
-    """What the drive holds outside the written span, by the names of a profile's span sweep."""
+    """The content of the drive outside the written span, named as in a profile's span sweep."""
 
     STATIC = "static"  # written at random
     ORDERED = "ordered"  # written in order
@@ -360,10 +360,7 @@ def _together(p: Mapping[str, int], load: Load) -> int:
 
 
 def _reads_per_unit(wa: float, flash: Medium, together: int) -> float:
-    """Return how many pages garbage collection reads for each unit that it moves.
-
-    Pages without valid units are not read.
-    """
+    """Return how many pages garbage collection reads per moved unit, skipping invalid pages."""
     valid = 1 - 1 / wa
     if valid <= 0:
         return 0.0

@@ -8,7 +8,7 @@ from matplotlib import artist
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 # On import, matplotlib generates long docstrings, which takes a seventh of the time of a page. Skip
-# them, as nobody reads them here.
+# them, as they have no use here.
 _described = artist.kwdoc
 artist.kwdoc = lambda artist: ""
 try:

@@ -75,10 +75,7 @@ def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
 
 
 def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each different message once, with all places that have it, and its text.
-
-    `every` lists the names of all points.
-    """
+    """Return each message once, with its places; `every` lists the names of all points."""
     where: dict[str, list[str]] = {}
     for finding in found:
         where.setdefault(words.sentence(finding.message), []).append(_where(finding))

@@ -70,7 +70,7 @@ class Planned:
     iops: Estimate
     steady: bool  # whether the headline shows the bound (steady) or the mean
     rivals: int  # how many points were candidates
-    kind: str = ""  # what the plan says about points: block size, share of reads
+    kind: str = ""  # the plan's block size and share of reads
     worst: PointResult | None = None  # a point of another kind or depth with a lower rate
     why: str = ""  # why the plan uses this point, though another is slower
 

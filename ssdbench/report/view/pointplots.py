@@ -321,10 +321,7 @@ def _curve(label: str, histogram: Histogram) -> Curve:
 
 
 def _heat(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Plot:
-    """Return the heat maps.
-
-    fio's logs divide a repeat into parts; without logs, each repeat is one column.
-    """
+    """Return heat maps; fio's logs divide a repeat into parts, else a repeat is one column."""
     parts = MOST_COLUMNS // sum(len(one.repeats) for one in found)
     panels, logged_s = [], 0.0
     for one in found:

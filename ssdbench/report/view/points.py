@@ -373,10 +373,7 @@ PERCENTILES = (50.0, 99.0, 99.9)
 
 
 def first_table(result: RunResult) -> page.Table | None:
-    """Return the first table of the page: one row per point, the plan's points first.
-
-    None if there are no points.
-    """
+    """Return the page's first table: a row per point, the plan's points first; None if empty."""
     points = _first_rows(result)
     if not points:
         return None
@@ -391,10 +388,7 @@ def first_table(result: RunResult) -> page.Table | None:
 
 
 def _first_rows(result: RunResult) -> list[PointResult]:
-    """Return the points of the first table.
-
-    A point with a span of 100 % is left out if it repeats a point that has no span.
-    """
+    """Return the points of the first table, without a span of 100 % that repeats a point."""
     # All points: the plan's points first, then the others, the worst first
     points = [*planned_points(result), *_others(result)]
     usual = {(p.point.workload, p.verdict) for p in points if p.point.span_percent is None}
@@ -415,7 +409,7 @@ def _drives(result: RunResult) -> dict[str, str]:
         return {}
     needed = {}
     for point in planned_points(result)[:FIRST_ROWS]:
-        # The plan for this point alone: remove all other points.
+        # Compute the plan with only this point.
         stages = (
             stage.model_copy(update={"found": stage.found.model_copy(update={"points": (point,)})})
             if point in stage.points

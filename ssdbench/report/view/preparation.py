@@ -1,4 +1,4 @@
-"""Show purge and preconditioning: what the drive reported, and the rate over written bytes."""
+"""Show purge and preconditioning: the drive's reports, and the rate over written bytes."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -21,7 +21,7 @@ from ssdbench.units import format_figure, format_rate, format_size
 
 
 def purge_blocks(run: StoredRun, stage: StageResult, found: PurgeDone) -> Iterator[Block]:
-    """Yield the method of the purge, and what the drive reported before and after it."""
+    """Yield the method of the purge, and the drive's reports before and after the purge."""
     items = [("done", found.done)] if found.done else []
     items += [(f"before: {name}", value) for name, value in found.before.items()]
     items += [(f"after: {name}", value) for name, value in found.after.items()]

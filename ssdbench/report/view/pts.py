@@ -112,7 +112,7 @@ def header(result: RunResult, stage: StageResult, found: Pts) -> page.Facts:
 
 
 def _mixture(found: Pts) -> dict[str, str]:
-    """Return the block sizes and zones of a workload that mixes several of them."""
+    """Return the block sizes and zones of a workload with several block sizes or zones."""
     if not found.block_split:
         return {}
     blocks = (f"{format_size(size)} {share} %" for size, share in found.block_split)
@@ -162,10 +162,7 @@ def _fact(facts: "dict[str, str]", *names: str) -> str:
 
 
 def tables(found: Pts) -> Iterator[page.Table]:
-    """Yield tables of means.
-
-    A table shows block sizes by shares of reads, or has one row per cell of the test.
-    """
+    """Yield tables of means: block sizes by shares of reads, or a row for each cell."""
     if found.means and found.test.over_demand:
         yield _by_cell(found.means)
     elif found.means:

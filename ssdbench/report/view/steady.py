@@ -24,10 +24,7 @@ INSIDE = 600  # most points of the judged window in the figure
 def worst_minute(
     seconds: Seconds, unit: str, *, start_s: float, end_s: float
 ) -> tuple[float, float, float] | None:
-    """Return start, end and rate of the slowest minute in a period.
-
-    None if the period is shorter than a minute.
-    """
+    """Return start, end and rate of the slowest minute; None in a period below one minute."""
     to, rate = minutes(seconds, unit, start_s=start_s, end_s=end_s)
     if not len(to):
         return None
@@ -36,10 +33,7 @@ def worst_minute(
 
 
 def minutes(seconds: Seconds, unit: str, *, start_s: float, end_s: float) -> tuple[Floats, Floats]:
-    """Return the end and mean rate of each minute in a period.
-
-    The minutes overlap, because one ends at each second.
-    """
+    """Return end and mean rate of each minute in a period; a minute ends at each second."""
     inside = (seconds.t_s > start_s) & (seconds.t_s <= end_s)
     t, dt = seconds.t_s[inside], seconds.duration_s[inside]
     if not len(t) or t[-1] - (t[0] - dt[0]) < MINUTE_S:

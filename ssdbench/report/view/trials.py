@@ -109,7 +109,7 @@ def _surface(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
 
 
 def _applications(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
-    """Yield a row for each program and scheduler: what the program reported, then what fio did."""
+    """Yield a row for each program and scheduler: results of the program, then of fio."""
     if len(found) < 2:
         return
     values: dict[str, list[tuple[str, float]]] = {}

@@ -161,7 +161,7 @@ def time_unit(length_s: float) -> TimeUnit:
 
 
 def scaled(unit: str) -> tuple[float, str]:
-    """Return by what to divide a rate for an axis, and the unit that the axis then has."""
+    """Return the number by which an axis divides its rates, and the unit of the axis."""
     return (1e6, "MB/s") if unit == "B/s" else (1.0, "IOPS")
 
 
@@ -289,7 +289,7 @@ def sentence(text: str) -> str:
 
 
 def mark_unvalidated(text: str, why_not: str) -> str:
-    """Put "not validated" and the reason before a text; without a reason, return the text alone."""
+    """Put "not validated" and the reason before a text; without a reason, change nothing."""
     return f"not validated ({why_not}): {text}" if why_not else text
 
 
