@@ -42,7 +42,7 @@ def document(value: "Document | Mapping[str, object]") -> None:
 
 
 def write_file(path: Path | None, what: str, made: Callable[[], bytes]) -> None:
-    """Write `made` to the file that an option names, if any, and say where `what` was written."""
+    """If an option names a file, write the content `made` to it, and print where `what` is."""
     if path is not None:
         from ssdbench.host.files import write_atomic
 

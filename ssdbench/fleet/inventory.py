@@ -66,7 +66,7 @@ def _require_name(name: str) -> None:
 
 
 class Wanted(Model):
-    """Patterns for drives, as for file names in a shell (*, ?, [a-z]); a drive matches all."""
+    """Shell patterns (*, ?, [a-z]) that select drives; a drive must match all of them."""
 
     host: str = "*"
     model: str = "*"

@@ -124,7 +124,7 @@ def in_layer(path: Path, procfs: Procfs) -> str:
 
 
 def upper_file(path: Path, procfs: Procfs) -> Inode | None:
-    """Return the inode that a file in an overlay has in the upper layer; None if there is none."""
+    """Return the inode of an overlay's file in the upper layer; None if it is not there."""
     around = [m for m in procfs.mounts() if path.is_relative_to(m.mount_point)]
     if not around:
         return None

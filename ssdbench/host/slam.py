@@ -90,7 +90,7 @@ class Instance:
         self._sysfs.path(self._path).rmdir()
 
     def _write(self, name: str, value: str) -> None:
-        """Write an attribute without reading it again: the kernel prints some in another form."""
+        """Write an attribute and do not read it again: the kernel may print values differently."""
         descriptor = os.open(self._sysfs.path(f"{self._path}/{name}"), os.O_WRONLY)
         try:
             os.write(descriptor, value.encode())

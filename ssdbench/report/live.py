@@ -135,9 +135,9 @@ def _range(low_s: float, high_s: float) -> str:
 def frame(course: Course, report: Page | None, *, every_s: float) -> str:
     """Render the page with a placeholder (STATE) for the state, which the browser reloads.
 
-    `report` is the report of the results until now. Its plots are left out, because they are slow
-    to draw. The number of drives to buy is also left out, because an incomplete run is not enough
-    for that decision.
+    `report` is the report of the results until now. The report's plots are left out, because they
+    are slow to draw. The number of drives to buy is also left out, because an incomplete run is not
+    enough for that decision.
     """
     if report is not None and (table := report.workloads) is not None:
         kept = [at for at, one in enumerate(table.columns) if one.title != words.DRIVES]

@@ -60,7 +60,7 @@ class Writes:
     iodepth: int = 128  # with more than 1, copying overlaps with host writes
 
     def __post_init__(self) -> None:
-        """Check the values of all fields. Raises UsageError."""
+        """Check that each field of the workload has a possible value. Raises UsageError."""
         parsed(self.pattern)
         least = max(self.block_bytes, UNIT_BYTES)
         if self.block_bytes < 1 or self.iodepth < 1 or self.span_bytes < least:

@@ -1,8 +1,8 @@
 """Load the shared library of the simulated drive, with its parameters, counters and errors.
 
 A table in C (`kmod/ftl/ssdb_params.h`) defines every parameter with unit, limits and description.
-Python, configfs and the model files use this table. A wheel contains the compiled library; in a
-clone of the repository it must be built.
+Python, configfs and the model files use this table of parameters. A wheel contains the compiled
+library; in a clone of the repository it must be built.
 """
 
 import ctypes

@@ -112,7 +112,7 @@ def _shares(params: dict[str, int], full: int, keep: frozenset[str]) -> list[str
 
 
 def _superblocks(params: dict[str, int], keep: frozenset[str]) -> list[str]:
-    """Shorten the erase block, and in proportion its erase time, until superblocks suffice."""
+    """Shorten the erase block and its erase time until the drive has enough superblocks."""
     before = params["erase_block_bytes"]
     smallest = max(params["program_unit_bytes"] * params["planes"], params["map_unit_bytes"])
     if params["slc_bytes"] or params["slc_dynamic_ppm"]:

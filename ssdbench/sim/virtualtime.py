@@ -190,8 +190,9 @@ class VirtualClock:
     ) -> Self:
         """Make the control page for one fio on the drive in `state`.
 
-        fio locks the state file. A caller that already holds this lock passes its descriptor as
-        `state_fd`, and lets fio inherit the descriptor. `data` is the file for written data.
+        fio locks the state file. A caller that already holds the lock of the state file passes its
+        descriptor as `state_fd`, and lets fio inherit the descriptor. `data` is the file for
+        written data.
         """
         environment = {
             "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),
