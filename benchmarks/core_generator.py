@@ -36,7 +36,7 @@ from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import NEVER_NS, Requests
 from ssdbench.units import NS_PER_S
 
-FIRST_LOOK_S = 1800
+FIRST_LOOK_S = 270  # a repeat is seldom longer
 REST_S = 600  # what the last requests take at most
 MOST_KEPT = 8_000_000  # requests of a job whose latencies are kept one by one
 LONGEST_S = 400 * 24 * 3600

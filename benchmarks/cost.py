@@ -2,9 +2,10 @@
 
     python -m benchmarks.cost pm9a3 p4500-4t --profile profiles/pessimistic.yaml --seeds 3
 
-A drive of full size would take hours of computing. So each model is made small and as much slower:
-a fill takes as long as at full size. Times that do not depend on the size (heat, stalls) stay. The
-core's own loop is in fio's place (`benchmarks.core_generator`), so probes are left out.
+A large, fast drive of full size would take days of computing. So each model is made small and as
+much slower: a fill takes as long as at full size. Times that do not depend on the size (heat,
+stalls) stay. `--full` leaves the models as they are. The core's own loop is in fio's place
+(`benchmarks.core_generator`), so probes are left out.
 """
 
 import argparse
@@ -101,10 +102,12 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=MODELS)
     parser.add_argument("--profile", type=Path, action="append", required=True)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--gib", type=int, default=16)
+    parser.add_argument("--gib", type=int, default=16, help="of each copy; more is truer")
+    parser.add_argument("--full", action="store_true", help="the models themselves, not copies")
     options = parser.parse_args()
     for model in options.models:
-        target = slow_and_small(model, options.gib)
+        full = f"sim:{model},scale=1"
+        target = full if options.full else slow_and_small(model, options.gib)
         capacity = parse(target).params["capacity_bytes"]
         buffer = buffer_share_bytes(model, capacity)
         for profile in options.profile:

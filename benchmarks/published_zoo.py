@@ -279,13 +279,17 @@ def _whole(
     sweeps: Sequence[tuple[str, ...]],
     *,
     op: float | None = None,
+    larger: int = 1,
     trouble: Callable[[Rng, "Rates"], Values] = lambda rng, rates: {},
     settle_s: float = 0.0,
     truth_s: float = 0.0,
     periods: int = 0,
 ) -> Creature:
-    """A drive without stalls of 128 to 512 MiB that is measured by a whole profile."""
-    units = UNITS // int(rng.choice([1, 2, 4]))
+    """A drive without stalls of 128 to 512 MiB that is measured by a whole profile.
+
+    `larger`: times that size, and as much faster, so its rates vary less.
+    """
+    units = larger * UNITS // int(rng.choice([1, 2, 4]))
     op = float(np.exp(rng.uniform(np.log(0.1), np.log(0.4)))) if op is None else op
     body, fill_s = drive_body(rng, op=op, units=units, gc_policy=int(rng.integers(3)))
     for key in ("stall_period_ns", "stall_ns", "stall_random"):
@@ -535,6 +539,21 @@ PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
 }  # fmt: skip
 # Not among PROFILES: the drive of each seed there stays what it was.
 OF_UNIT = {"unit": _of_units, "unit-named-wrongly": _named_wrongly}
+FAST = {
+    "fast-layouts": partial(_whole, sweeps=LAYOUTS, larger=16),
+    "fast-mix-heat": partial(
+        _whole, sweeps=[(READS,), (MIXES,)], larger=16,
+        trouble=partial(_heat, read=0.7, least=0.65, tau_s=1800),
+    ),
+    "fast-read-heat": partial(
+        _whole, sweeps=[(READS,), (ONLY_READS,)], larger=16,
+        trouble=partial(_heat, read=1.0, least=0.3, tau_s=1200),
+    ),
+    "fast-rare-slow": partial(
+        _whole, sweeps=[(MIXES,), (READS,)], larger=16, periods=40,
+        trouble=partial(_jobs, hours=(1.5, 5), minutes=(10, 40)),
+    ),
+}  # fmt: skip
 # In turn, with more of the plain drives that most users have.
 CYCLE = (
     *PROFILES,
@@ -555,6 +574,6 @@ _SINGLE: Mapping[str, Callable[[str, Rng], Creature]] = {
     "cold-collapse": _cold,
 }
 SINGLE = tuple(_SINGLE)
-FAMILIES = {**_SINGLE, **PROFILES, **OF_UNIT}
+FAMILIES = {**_SINGLE, **PROFILES, **OF_UNIT, **FAST}
 EVERYDAY = (*PLAIN, "slc", "qlc", "buffered", "block-mapped")
-SETS = {"single": SINGLE, "profiles": CYCLE, "units": tuple(OF_UNIT)}
+SETS = {"single": SINGLE, "profiles": CYCLE, "units": tuple(OF_UNIT), "fast": tuple(FAST)}
