@@ -47,17 +47,24 @@ def on_core(drive: SimDrive, step_s: int) -> "CoreGenerator":
     return CoreGenerator(drive.core)
 
 
+def for_rates(drive: SimDrive, step_s: int) -> "CoreGenerator":
+    """The same in half of the computing: latencies of very many requests are of the whole job."""
+    return CoreGenerator(drive.core, only_rates=True)
+
+
 class CoreGenerator:
     """The core's closed loop as a generator."""
 
     name = "core loop"
 
-    def __init__(self, drive: Drive) -> None:
+    def __init__(self, drive: Drive, *, only_rates: bool = False) -> None:
         self._drive = drive
+        self._only_rates = only_rates
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "CoreRunning":
         """Start jobs, one after another. Raises UsageError for what the loop cannot do."""
-        return CoreRunning(self._drive, [(job, _loop_job(job)) for job in jobs])
+        asked = [(job, _loop_job(job)) for job in jobs]
+        return CoreRunning(self._drive, asked, only_rates=self._only_rates)
 
 
 def _loop_job(job: Job) -> core.Job:
@@ -101,6 +108,7 @@ class _Done:
     before: Drive
     result: core.RunResult
     from_s: float  # on the clock of all seconds
+    only_rates: bool = False
     known: dict[float, Pair] = field(default_factory=dict)
     requests: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
@@ -110,6 +118,9 @@ class _Done:
         Of a job of very many requests it is done again up to each of the two.
         """
         if sum(self.result.ios) > MOST_KEPT:
+            if self.only_rates:
+                share = (to_s - from_s) / self.result.duration_s
+                return Histogram((self.result.histograms[side].counts * share).astype(np.int64))
             parts = self.until(to_s)[side].counts - self.until(from_s)[side].counts
             return Histogram(parts)
         if not self.requests:
@@ -238,8 +249,11 @@ def _places(work: Workload, seed: int) -> Iterator[int]:
 class CoreRunning:
     """Jobs at work on the drive."""
 
-    def __init__(self, drive: Drive, jobs: Sequence[tuple[Job, core.Job]]) -> None:
+    def __init__(
+        self, drive: Drive, jobs: Sequence[tuple[Job, core.Job]], *, only_rates: bool = False
+    ) -> None:
         self._drive = drive
+        self._only_rates = only_rates
         self._jobs = jobs
         self._stopped = False
         self._done: list[_Done | _Offered] = []
@@ -309,7 +323,7 @@ class CoreRunning:
                 asked = replace(asked, stop_s=float(given))
                 break
         result = self._drive.run(asked, seconds=given + REST_S)
-        self._done.append(_Done(job, asked, before, result, from_s))
+        self._done.append(_Done(job, asked, before, result, from_s, self._only_rates))
         yield from _seconds(result, given, int(result.duration_s) + 1, from_s)
 
 

@@ -17,13 +17,14 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from benchmarks.core_generator import for_rates
 from benchmarks.judge_published import by_core
 from ssdbench.model.finding import Severity
 from ssdbench.model.found import Points
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.sim.spec import parse
 
-MODELS = ("pm9a3", "p4500-4t", "660p-1t", "c300-256", "p320h-700", "x25m-g2-160")
+MODELS = ("pm9a3", "p4500-4t", "660p-1t", "c300-256", "x25m-g2-160", "bm1743")
 TIMES = (
     "t_read", "t_prog", "t_erase", "t_suspend", "fw_read", "fw_write", "cmd_serial",
     "slc_t_prog", "slc_t_read", "t_trim", "idle_delay",
@@ -115,7 +116,12 @@ def main() -> int:
             for seed in range(1, options.seeds + 1):
                 with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
                     result = by_core(
-                        target, text, Path(name) / "run", seed=seed, buffer_bytes=buffer
+                        target,
+                        text,
+                        Path(name) / "run",
+                        seed=seed,
+                        buffer_bytes=buffer,
+                        applies=for_rates,
                     )
                 print(f"{model}, {profile.stem}, seed {seed}:", *lines(result, capacity), sep="\n")
                 sys.stdout.flush()

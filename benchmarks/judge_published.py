@@ -34,7 +34,7 @@ from benchmarks.synthetic import Rng
 from ssdbench.engine.estimates import rate_hint
 from ssdbench.engine.events import Event
 from ssdbench.engine.runner import Order, Runner, World
-from ssdbench.engine.simulatedsession import STATE, SimulatedSession
+from ssdbench.engine.simulatedsession import STATE, Applies, SimulatedSession
 from ssdbench.engine.store import RunStore, load
 from ssdbench.host.command import run
 from ssdbench.model.finding import Finding, Severity
@@ -224,11 +224,12 @@ def by_core(
     buffer_bytes: int | None = None,
     budget_s: float | None = None,
     rated: Rated = Rated(),  # noqa: B008 - frozen
+    applies: Applies = on_core,
 ) -> RunResult:
     """What `ssdbench run` does with a simulated drive, with the core's loop in fio's place.
 
     `buffer_bytes`: taken for the size of the drive's write buffer, where it is not the drive's own.
-    `budget_s` and `rated` are what `--budget` and `--rated` give.
+    `budget_s` and `rated` are what `--budget` and `--rated` give; `applies` makes the generator.
     """
     profile, info = load_profile(profile_text, "the judge's profile"), inspect(target)
     if buffer_bytes is not None:
@@ -237,7 +238,7 @@ def by_core(
         profile, "the judge's profile", profile_text, target, budget_s=budget_s, rated=rated
     )
     asked, budget = fitted(whole, info)
-    session = SimulatedSession(info, run_path, on_core)
+    session = SimulatedSession(info, run_path, applies)
     order = Order(
         run_id=run_path.name,
         title=profile.title or "",

@@ -5,6 +5,9 @@ writes, 32 in flight, in virtual time. The table shows reported rate over true s
 benchmark that is not installed has no row. To add one: a name, what it is told, and a function.
 ssdbench's own runs take two hours of the drive's clock and more: a minute of a core for a drive of
 4,000 IOPS, over ten for one of 60,000. They are made of slow drives, or of all with `--long`.
+
+`--hours` runs nothing of that. It computes how long whole jobs of others take on the shipped models
+at their full size, from their published definitions (`JOBS`) and the models' rates.
 """
 
 import argparse
@@ -16,12 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cost import HOUR_S, MODELS, slow_and_small
 from ssdbench import open_run
 from ssdbench.errors import CommandFailed
 from ssdbench.host.command import run, which
+from ssdbench.sim.modelfile import load_embedded
 from ssdbench.sim.simulation import simulate
 from ssdbench.sim.spec import parse
 from ssdbench.sim.truth import Load, closed_form
+from ssdbench.units import KIB
 
 DRIVES = (
     "sim:x25m-g2-160,capacity=2GiB",
@@ -29,6 +35,8 @@ DRIVES = (
     "sim:pm9a3,capacity=4GiB",
     "sim:660p-1t,capacity=4GiB",
 )
+COPY_GIB = 16
+DEEP = 128  # as in the profile `pessimistic`
 LONG_IOPS = 10_000  # from here on an own run takes many minutes of a core
 WRITES = ("--ioengine=libaio", "--direct=1", "--rw=randwrite", "--bs=4k", "--iodepth=32")
 PROFILE = """
@@ -43,6 +51,29 @@ settle: {window: 2m, flat: 60s, max_fills: 2}
 measure:
   - sweep: {block: 4KiB, read: [0], iodepth: 32, numjobs: 1}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class WholeJob:
+    """Hold what a job of others asks for: fills in order and at random, and minutes beside them."""
+
+    name: str
+    in_order: float
+    at_random: float
+    minutes: float
+
+
+# TKperf (commit 002b8a32, DeviceTests.py and Devices.py): two fills of 128 KiB, then 5 to 25 rounds
+# of 56 loads for a minute each. bench-fio (commit 033cecb1): two fills of 1 MiB if asked to
+# precondition, then 2 modes x 7 depths x 7 numbers of jobs for a minute each. SSD-iq (commit
+# 8a0a3f43, benchbench.sh): three times an erase, a fill of 512 KiB, loads and pauses of 5,630 s;
+# also 3, 4 and 4 fills of 4 KiB, which count here as if all of them were uniform.
+JOBS = (
+    WholeJob("SNIA's IOPS test by TKperf, 5 rounds", 2, 0, 5 * 56),
+    WholeJob("the same, 25 rounds", 2, 0, 25 * 56),
+    WholeJob("bench-fio --precondition, its default loads", 2, 0, 2 * 7 * 7),
+    WholeJob("SSD-iq, benchbench.sh", 3, 3 + 4 + 4, 3 * 5630 / 60),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,22 +152,52 @@ WAYS: Sequence[tuple[str, str, Callable[[str, Path], Reported]]] = (
 )
 
 
-def true_iops(target: str) -> float:
+def true_iops(target: str, iodepth: int = 32) -> float:
     """Return what the drive sustains under this load."""
-    spec, load = parse(target), Load()
+    spec, load = parse(target), Load(iodepth=iodepth)
     found = closed_form(spec.text, spec.params, load) or simulate(spec.text, spec.params, load)
     return found.iops
 
 
+def fill_hours(model: str) -> tuple[float, float]:
+    """Return the hours of a fill of a model at full size: in order, and by random 4 KiB writes."""
+    size_bytes = parse(f"sim:{model},scale=1").params["capacity_bytes"]
+    small = slow_and_small(model, COPY_GIB)  # takes as long per fill
+    random_bytes_per_s = true_iops(small, DEEP) * 4 * KIB
+    in_order_bytes_per_s = load_embedded(model).simulated["seq_write_mbps"] * 1e6
+    small_bytes = parse(small).params["capacity_bytes"]
+    return (
+        size_bytes / in_order_bytes_per_s / HOUR_S,
+        small_bytes / random_bytes_per_s / HOUR_S,
+    )
+
+
+def print_hours(models: Sequence[str]) -> None:
+    """Print how long the jobs of others take on each model."""
+    known = {model: fill_hours(model) for model in models}
+    print(f"{'hours at full size':<46}" + "".join(f"{model:>13}" for model in known))
+    rows = (WholeJob("a fill in order", 1, 0, 0), WholeJob("a fill at random", 0, 1, 0), *JOBS)
+    for job in rows:
+        hours = [
+            job.in_order * fill + job.at_random * random + job.minutes / 60
+            for fill, random in known.values()
+        ]
+        print(f"{job.name:<46}" + "".join(f"{one:>13.1f}" for one in hours))
+
+
 def main() -> int:
-    """Print a row for each way that is installed here."""
+    """Print a row for each way that is installed here, or the hours of others' whole jobs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--drive", action="append", help="instead of the four of the table")
     parser.add_argument("--way", default="", help="only the ways whose name has this in it")
     parser.add_argument(
         "--long", action="store_true", help="ssdbench's own runs of fast drives too"
     )
+    parser.add_argument("--hours", action="store_true", help="of others' jobs on the models")
     asked = parser.parse_args()
+    if asked.hours:
+        print_hours(MODELS)
+        return 0
     drives = asked.drive or DRIVES
     truths = {target: true_iops(target) for target in drives}
     print(f"{'reported / true sustained IOPS':<42}" + "".join(f"{d[4:20]:>20}" for d in drives))

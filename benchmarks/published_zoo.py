@@ -540,17 +540,17 @@ PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
 # Not among PROFILES: the drive of each seed there stays what it was.
 OF_UNIT = {"unit": _of_units, "unit-named-wrongly": _named_wrongly}
 FAST = {
-    "fast-layouts": partial(_whole, sweeps=LAYOUTS, larger=16),
+    "fast-layouts": partial(_whole, sweeps=LAYOUTS, larger=4),
     "fast-mix-heat": partial(
-        _whole, sweeps=[(READS,), (MIXES,)], larger=16,
+        _whole, sweeps=[(READS,), (MIXES,)], larger=4,
         trouble=partial(_heat, read=0.7, least=0.65, tau_s=1800),
     ),
     "fast-read-heat": partial(
-        _whole, sweeps=[(READS,), (ONLY_READS,)], larger=16,
+        _whole, sweeps=[(READS,), (ONLY_READS,)], larger=4,
         trouble=partial(_heat, read=1.0, least=0.3, tau_s=1200),
     ),
     "fast-rare-slow": partial(
-        _whole, sweeps=[(MIXES,), (READS,)], larger=16, periods=40,
+        _whole, sweeps=[(MIXES,), (READS,)], larger=4, periods=40,
         trouble=partial(_jobs, hours=(1.5, 5), minutes=(10, 40)),
     ),
 }  # fmt: skip

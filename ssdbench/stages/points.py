@@ -89,7 +89,8 @@ from ssdbench.stats.inside.probing import known_remap_unit, proven_unit
 from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.series import History
 from ssdbench.stats.steady.rules import rule
-from ssdbench.stats.steady.window import LEAST_BEFORE_S, PERIODS, Needed
+from ssdbench.stats.steady.settle import LEAST_BEFORE_S, soonest_s
+from ssdbench.stats.steady.window import PERIODS, Needed
 from ssdbench.units import format_duration, format_size
 
 # After all points, the warm-up's workload is measured again (the return). If points wrote
@@ -243,6 +244,8 @@ class PointStage(PlainStage):
         begin = replace(begin, unbroken_s=unbroken_s)
         long = self._repeat(point.workload, begin, target, hint, drive)
         other = replace(later, unbroken_s=0.0)
+        if drive.at_once and not point.workload.paced:
+            other = replace(other, write_window_s=soonest_s(other.write_window_s))
         return [
             long,
             *[self._repeat(point.workload, other, target, hint, drive)] * (self.repeats - 1),

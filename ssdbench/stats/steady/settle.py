@@ -7,6 +7,9 @@ after them only while the rate clearly rises or falls (Kendall 1975, on ten bloc
 half). Settling never waits for a quiet time, because then a drive that stalls now and then would be
 measured between its stalls.
 
+If a repeat has the rate of the earlier repeats of its point from its start on, half of the time is
+enough: its mean must be within 2 % of the earlier rate, with a standard error of at most 2 %.
+
 Once per point the settle phase is long: the load runs for 30 minutes or more without a break, until
 the rate is flat over the last two thirds of this time. Some drives slow down only after minutes of
 one load (heat, reads that disturb neighbouring cells, a reserve that is used up), and a window of a
@@ -27,6 +30,8 @@ WINDOW_S = 60.0
 MOVES = 0.02  # of the median, along the Theil-Sen line over the newest half
 MOVES_P = 0.01
 ERRORS = 3.0  # standard errors, beyond which a mean is another
+SOON_SHARE = 0.5  # of the settle time, if the rate is known and is the same again
+LEAST_BEFORE_S = 90.0  # shortest steady part of a settle phase that counts as evidence
 UNBROKEN_S = 1800.0  # of one load without a break, before it is known to last
 FLAT_SHARE = 2 / 3  # of that time, at its end, which must be flat
 
@@ -37,8 +42,9 @@ class Settle:
 
     With `unbroken_s`, wait at least this long, until the newest two thirds have no trend and no
     step. `level_iops` is the rate of the unbroken repeat; if the rate of this repeat differs, this
-    repeat must be unbroken, too. Seconds before `from_s` are ignored, because this load took so
-    long to settle in an earlier repeat.
+    repeat must be unbroken, too. If it has this rate from its start on, half of `window_s` is
+    enough. Seconds before `from_s` are ignored, because this load took so long to settle in an
+    earlier repeat.
     """
 
     spare_fills: float = 0.0  # spare area / active range; 0 for read points
@@ -63,7 +69,7 @@ class Settle:
                 early=f"{fills:.3f} of {self.spare_fills:.3f} fills (the spare area) written"
             )
         least_s = self.from_s + self.window_s
-        if at_s < least_s:
+        if at_s < least_s and not self._is_back(history, at_s):
             return Look(early=f"{at_s:.0f} of {least_s:.0f} s")
         window_s = min(max(self.window_s, at_s / 2), at_s - self.from_s)
         blocks = history.blocks(at_s - window_s, at_s, BLOCKS)
@@ -88,6 +94,29 @@ class Settle:
             criteria=(Criterion("moves", moves, MOVES),),
             lower_bound=lower_limit(blocks),
         )
+
+    def _is_back(self, history: History, at_s: float) -> bool:
+        """Tell whether the load had its known rate for at least half of the settle time.
+
+        A load that settled late in an earlier repeat needs all of the time.
+        """
+        if self.level_iops is None or self.unbroken_s or self.from_s:
+            return False
+        if at_s < soonest_s(self.window_s):
+            return False
+        blocks = history.blocks(0.0, at_s, BLOCKS)
+        apart = abs(float(blocks.mean()) / self.level_iops - 1)
+        error = float(blocks.std(ddof=1)) / len(blocks) ** 0.5 / self.level_iops
+        return apart <= MOVES and error <= MOVES
+
+
+def soonest_s(window_s: float) -> float:
+    """Return the least settle time of a load at a known rate; `window_s` is the usual time.
+
+    The result is half of the usual time, unless half is too short to count as evidence (90 s).
+    """
+    half_s = SOON_SHARE * window_s
+    return half_s if half_s >= LEAST_BEFORE_S else window_s
 
 
 def _moves(blocks: Floats) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.bounds.evidence import HORIZON_S, MINUTE_S
 from ssdbench.stats.series import Floats, History, Series
-from ssdbench.stats.steady.settle import UNBROKEN_S, Settle, is_elsewhere
+from ssdbench.stats.steady.settle import LEAST_BEFORE_S, UNBROKEN_S, Settle, is_elsewhere
 from ssdbench.stats.steady.watch import Watch
 
 PERIODS = 5
@@ -30,7 +30,6 @@ MOST_CORRELATED = 0.9
 # Relative standard error of a window's mean: with it, ten such means vary by about 2 %, and may
 # vary by 4 %.
 SURE = 0.02
-LEAST_BEFORE_S = 90.0  # shortest steady part of a settle phase that counts as evidence
 VARIES = 0.02  # variation of the windows' means up to which windows need not be longer
 REPEATS = 0.025  # largest variation of the means of lengthened windows
 LONGEST_RHYTHM_S = 900.0  # longest known period of garbage collection

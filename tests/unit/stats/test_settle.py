@@ -100,6 +100,39 @@ def test_a_repeat_at_another_rate_than_the_load_keeps_must_show_that_it_lasts() 
     assert verdict.checked_s >= UNBROKEN_S
 
 
+@pytest.mark.parametrize(
+    ("load", "rule", "settled_s"),
+    [
+        (a_load((9, READS)), Settle(window_s=180.0, level_iops=READS), 90.0),
+        (a_load((9, READS)), Settle(window_s=600.0, level_iops=READS), 300.0),
+        # Without a known rate, at another rate, with a late start, or with much noise: all the time
+        (a_load((9, READS)), Settle(window_s=180.0), 180.0),
+        (a_load((9, READS)), Settle(window_s=180.0, level_iops=0.97 * READS), UNBROKEN_S),
+        (a_load((9, READS)), Settle(window_s=180.0, level_iops=READS, from_s=60.0), 240.0),
+        (a_load((9, READS), noise=0.5), Settle(window_s=180.0, level_iops=READS), 180.0),
+        # Half of two minutes would be too short to count as evidence.
+        (a_load((9, READS)), Settle(window_s=120.0, level_iops=READS), 120.0),
+    ],
+)
+def test_a_load_that_begins_at_its_known_rate_settles_in_half_of_the_time(
+    load: Series, rule: Settle, settled_s: float
+) -> None:
+    verdict = judged(load, rule)
+
+    assert verdict.steady is (settled_s < UNBROKEN_S)
+    assert verdict.checked_s == pytest.approx(min(settled_s, 540.0))
+
+
+def test_the_slow_start_after_another_load_gets_the_whole_time() -> None:
+    """Half a minute at two thirds of the rate makes the mean of 90 s 11 % lower."""
+    after_reads = a_load((0.5, 0.67 * READS), (10, READS))
+
+    verdict = judged(after_reads, Settle(window_s=180.0, level_iops=READS))
+
+    assert verdict.steady
+    assert verdict.checked_s >= 180.0
+
+
 @pytest.mark.parametrize(("minute", "late"), [(7, True), (30, False)])
 def test_a_load_that_changes_after_a_usual_settle_phase_settles_late(
     minute: int, late: bool
