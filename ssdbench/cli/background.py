@@ -122,7 +122,7 @@ def require_end(directory: Path, code: int | None) -> None:
 
 
 def worker(directory: Path) -> ProcessId:
-    """Return the process that does, or did, the run. Raises UsageError if none is stored."""
+    """Return the process that does, or did, the run. Raises UsageError if it is unknown."""
     path = directory / PROCESS
     try:
         fields = json_object(read_regular(path))

@@ -170,7 +170,7 @@ def _states() -> list[ModuleState]:
 
 
 def _chosen(names: tuple[str, ...]) -> list[ModuleState]:
-    """Return the states of the named modules, or of all modules if none is named."""
+    """Return the states of the named modules; if no module is named, of all modules."""
     return [state for state in _states() if not names or state.name in names]
 
 

@@ -29,7 +29,7 @@ class SignalReceived(KeyboardInterrupt):
 
 
 def interrupted_code(end: BaseException) -> int:
-    """Return the exit code of a command that a signal ended; `end` may be an error of click."""
+    """Return the exit code of a command that a signal ended; click may wrap `end`."""
     return int(getattr(end, "exit_code", getattr(end.__context__, "exit_code", 130)))
 
 

@@ -66,9 +66,9 @@ def install(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Install on all hosts; return what was done on each, and the reason for each host that failed.
 
-    Both results are mappings by host name. The first result says `there` or `installed`, and names
-    programs that the host still lacks. Raises UsageError if the directory `wheels` lacks the wheel
-    of this version of ssdbench or of pip.
+    The two returned mappings have host names as keys. The first result says `there` or `installed`,
+    and names programs that the host still lacks. Raises UsageError if the directory `wheels` lacks
+    the wheel of this version of ssdbench or of pip.
     """
     found = _wheels(wheels)
     at_work: set[str] = set()

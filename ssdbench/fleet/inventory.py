@@ -66,7 +66,7 @@ def _require_name(name: str) -> None:
 
 
 class Wanted(Model):
-    """Shell patterns (*, ?, [a-z]) that select drives; a drive must match all of them."""
+    """Shell patterns (*, ?, [a-z]) that select drives; a drive must match every pattern."""
 
     host: str = "*"
     model: str = "*"

@@ -113,7 +113,7 @@ def version_of(source: Path) -> str | None:
 
 
 def header_version(headers: Path) -> str | None:
-    """Return the Linux version of headers, or None; a distribution's release name lacks it."""
+    """Return the full Linux version of headers, which release names of distributions lack."""
     text = _text(headers / "include/generated/uapi/linux/version.h")
     fields = re.findall(r"LINUX_VERSION_(?:MAJOR|PATCHLEVEL|SUBLEVEL) (\d+)", text)
     return ".".join(fields) if len(fields) == 3 else None

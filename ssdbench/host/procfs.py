@@ -134,7 +134,7 @@ class OneLookProcfs(Procfs):
     swap_areas = cache(Procfs.swap_areas)
 
     def openers(self, wanted: "Wanted") -> list[Opener]:
-        """Return processes as `Procfs.openers` does, from the table that the first call read."""
+        """Return processes that have wanted files open, from a table that the first call read."""
         found = {pid: one for key in wanted.keys for pid, one in self._used.get(key, {}).items()}
         return [found[pid] for pid in sorted(found)]
 

@@ -103,7 +103,7 @@ class Sysfs:
             ) from error
 
     def write(self, attribute: str, value: str) -> None:
-        """Write a value to an attribute and read it again. Raises HostLacks if it is not the same.
+        """Write a value to an attribute. Raises HostLacks if reading returns another value.
 
         The kernel accepts some values but stores others: rq_affinity=5 reads 2, nomerges=7 reads 1.
         """

@@ -439,7 +439,7 @@ def text_of(path: Path, shared: Path | None = None) -> str:
 
 
 def complaint(console: str) -> str:
-    """Return the first console line in which the kernel reports trouble; empty if there is none."""
+    """Return the first console line in which the kernel reports trouble; else an empty text."""
     return next((line for line in console.splitlines() if re.search(TROUBLE, line)), "")
 
 

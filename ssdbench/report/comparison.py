@@ -473,7 +473,7 @@ def _named(results: Sequence[RunResult]) -> page.Prose:
 
 
 class AnswerRow(NamedTuple):
-    """One row of the answer: what was compared, the answer, and both numbers with their unit."""
+    """One row of the answer: the compared quantity, the answer, both numbers with their unit."""
 
     label: str
     runs: str

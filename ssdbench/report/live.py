@@ -85,7 +85,7 @@ class Course:
                 self.add([finding])
 
     def take(self, result: RunResult) -> None:
-        """Add findings of finished stages; those of the current stage may still disappear."""
+        """Add findings of finished stages; findings of a stage in progress may vanish."""
         done = tuple(stage for stage in result.stages if stage.complete)
         self.add(all_findings(result.model_copy(update={"stages": done, "findings": ()})))
 

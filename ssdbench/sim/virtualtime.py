@@ -2,7 +2,8 @@
 
 A library that is preloaded into an unmodified fio shares a memory page with this process
 (`native/vt_page.h`). In virtual time, fio stops at the end of each allowed second, so that the
-caller can check every second and end the jobs exactly there. With the real clock, fio never stops.
+caller can check every second and end the jobs exactly there. With the real clock, fio runs without
+these stops.
 """
 
 import ctypes

@@ -113,8 +113,8 @@ def test(result: RunResult) -> page.Section:
 def _budget(budget: Budget) -> tuple[str, str]:
     """Return a name and sentences for the limits of time or wear that the user gave.
 
-    The sentences say what was left out of the run to keep the limits, what the run can still show,
-    and which risk remains.
+    The sentences name the parts of the run that were left out to keep the limits, the things that
+    the run can still show, and the risk that remains.
     """
     cuts = "; ".join(budget.cuts) or "nothing was left out"
     name = "Given time" if budget.most_bytes is None else "Given time or wear"

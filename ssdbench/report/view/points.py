@@ -348,7 +348,7 @@ def latencies(points: Sequence[PointResult]) -> page.Table | None:
 def _latency_rows(
     point: PointResult, shares: Sequence[float]
 ) -> Iterator[tuple[float, list[page.Cell]]]:
-    """Yield for each direction its cells, and first its slowest percentile in ns to sort by."""
+    """Yield for each direction a sort key (its slowest percentile in ns) and the cells of a row."""
     for side, name in DIRECTIONS.items():
         here = [e for e in point.estimates if direction(e, point.point.workload) == side]
         values = percentiles_of(here)
