@@ -232,7 +232,7 @@ def test_a_short_time_keeps_the_point_that_the_plan_names() -> None:
     text = Path("profiles/pessimistic.yaml").read_text()
     text += "plan: {block: 16KiB, read: 70, outstanding: 128}\n"
     profile = load_profile(text, "pessimistic")
-    whole = RunRequest(profile, "x", text, "sim:pm9a3,scale=1", budget_s=6 * 3600)
+    whole = RunRequest(profile, "x", text, "sim:pm9a3,scale=1", budget_s=5 * 3600)
 
     cut, _ = fitted(whole, target_of(whole))
 

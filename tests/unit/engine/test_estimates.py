@@ -284,6 +284,29 @@ def test_after_its_warm_up_a_run_says_to_half_as_much_again_how_long_it_takes(
     assert least_s <= 3600 * took_h <= most_s <= 1.5 * least_s
 
 
+@pytest.mark.parametrize("model", ["pm9a3", "p4500-4t", "x25m-g2-160", "bm1743"])
+def test_after_its_first_fill_a_run_on_a_known_model_is_told_to_half_as_much_again(
+    model: str,
+) -> None:
+    drive = inspect(f"sim:{model},scale=1")
+    text = (Path(__file__).parents[3] / "profiles" / "pessimistic.yaml").read_text()
+    first, *later = stages(load_profile(text, "p"), drive)
+    before = rate_hint(drive)
+    ordered = sum(before.sequential_bytes_per_s) / 2
+
+    def width(fill_bytes_per_s: float) -> float:
+        filled = FillDone(ordered_bytes_per_s=fill_bytes_per_s)
+        hint = hint_from_results(before, [filled])
+        left = [likely(stage, drive, hint) for stage in later if stage.kind is not StageKind.PROBE]
+        least_s, most_s = ends_after(drive.size_bytes / fill_bytes_per_s, left)
+        return most_s / least_s
+
+    assert first.kind is StageKind.PRECONDITION
+    assert width(ordered) <= 1.5
+    # A drive that fills at another rate than its model is another drive.
+    assert width(1.5 * ordered) > 1.5
+
+
 @pytest.mark.parametrize(("from_share", "is_told"), [(0.0, False), (0.6, True)])
 def test_a_fill_tells_when_the_run_ends_once_half_of_it_was_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, from_share: float, is_told: bool
