@@ -31,6 +31,7 @@ from ssdbench.host.command import run, which
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view.headline import headword
 from ssdbench.target.inspect import inspect
+from tests.support.chromium import Box, Look, browser
 from tests.support.page_runs import a_page_run
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +43,7 @@ NO_BROWSER = (
     "a browser from a snap, as on Ubuntu, does not see pages in /tmp"
 )
 WIDTH = 1200
+LEAST_DESK = 600  # a narrower page is shown as on a phone
 COLOURS = 64  # a palette of so many keeps a picture well below 300 kB
 LOOP_BYTES = 256 << 20
 RUN_LIMIT_S = 900.0
@@ -57,6 +59,7 @@ class Shot:
     suffix: str = ""
     part: str = ""
     height: int = 1100
+    width: int = WIDTH
     dark: bool = False
     says: str = ""
 
@@ -116,15 +119,15 @@ EXAMPLES = (
     ),
     Example(
         "compare",
-        "Two drives under one profile, point by point, with significance.",
-        "title: Two drives of one maker\n"
-        "target: sim:x25m-g2-160,capacity=1GiB\n"
-        + FILL
-        + SHORT.replace("repeats: 3", "repeats: 6")  # three cannot show any difference
-        + "measure:\n"
-        "  - sweep: {block: 4KiB, read: [100, 70, 0], iodepth: 32, numjobs: 1}\n",
-        (Shot(height=780, says="the page of `ssdbench compare`"),),
-        drives=("sim:x25m-g2-160,capacity=1GiB", "sim:intel320,capacity=1GiB"),
+        "A planner's question to two drives: which one, how many, and what else differs?",
+        "title: 200 VMs on two drives\n"
+        "target: sim:x25m-g2-160,capacity=1GiB\n" + FILL + "plan: {vms: 200, iops_each: 20, "
+        "read: 80, block: 4KiB, p99: {read: 50ms}, outstanding: 16, endurance_tb: 150}\n",
+        (
+            Shot(width=1400, height=1300, says="the page of `ssdbench compare`"),
+            Shot("-phone", width=390, height=1500, says="the same on a phone"),
+        ),
+        drives=("sim:x25m-g2-160,capacity=1GiB", "sim:memoright-gt,capacity=1GiB"),
     ),
     Example(
         "host",
@@ -212,13 +215,13 @@ def page_of(example: Example, directories: Sequence[Path]) -> Path:
     return page
 
 
-def shown(example: Example, place: Path, browser: str) -> Shown:
+def shown(example: Example, place: Path, program: str) -> Shown:
     """Run an example; put its page, its pictures and what the index says into the gallery."""
     directories = measured(example, place)
     results = [unended_result(at) or StoredRun.open(at).result for at in directories]
     page = page_of(example, directories)
     for shot in example.shots:
-        picture(browser, page, shot, GALLERY / f"{example.name}{shot.suffix}.png")
+        picture(program, page, shot, GALLERY / f"{example.name}{shot.suffix}.png")
     entry = {
         "name": example.name,
         "says": example.says,
@@ -251,19 +254,14 @@ def _starts_a_snap(program: Path) -> bool:
     return head.startswith(b"#!") and b"/snap/" in head
 
 
-def picture(browser: str, page: Path, shot: Shot, to: Path) -> None:
-    """Take a picture. Raises CommandFailed when the browser fails."""
-    scheme = ["--blink-settings=preferredColorScheme=0"] if shot.dark else []
-    with tempfile.TemporaryDirectory() as own:
+def picture(program: str, page: Path, shot: Shot, to: Path) -> None:
+    """Take a picture. Raises BrowserFailed when the browser fails."""
+    look = Look("", shot.width, dark=shot.dark, phone=shot.width < LEAST_DESK)
+    with tempfile.TemporaryDirectory() as own, browser(program) as shown_by:
         shown_page = Path(own) / "page.html"
         shown_page.write_text(only(page.read_text(encoding="utf-8"), shot.part), encoding="utf-8")
-        argv = [
-            browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--no-first-run", f"--user-data-dir={own}/browser", *scheme,
-            f"--window-size={WIDTH},{shot.height}", f"--screenshot={to}", shown_page.as_uri(),
-        ]  # fmt: skip
-        run(argv, timeout_s=180)
+        shown_by.open(shown_page, look)
+        to.write_bytes(shown_by.picture(Box(0, 0, shot.width, shot.height)))
     with Image.open(to) as full:
         reduced = full.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     reduced.save(to, optimize=True)
@@ -320,7 +318,7 @@ def main(names: Sequence[str]) -> int:
     if os.geteuid() != 0:
         wanted = [example for example in wanted if not example.loop]
     try:
-        browser = a_browser()
+        program = a_browser()
     except HostLacks as error:
         print(error.message, file=sys.stderr)
         return error.exit_code
@@ -328,7 +326,7 @@ def main(names: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="gallery-") as place:
         for example in wanted:
             print(f"{example.name} …", flush=True)
-            entry = shown(example, Path(place), browser)
+            entry = shown(example, Path(place), program)
             print(f"  {'; '.join(entry['verdicts'])}: {GALLERY / example.name}.html", flush=True)
     INDEX.write_text(index(remembered()), encoding="utf-8")
     return 0

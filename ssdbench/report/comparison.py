@@ -1,6 +1,7 @@
 """Show a comparison of runs: answers in words, the page, and the CSV."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -441,14 +442,17 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
     """Return the answer in words, a table of all comparisons, and the things left out."""
     several = len(results) > 2
     tone = "" if all(one.validated for one in found.every) else "warn"
-    blocks: list[page.Block] = [
+    first, *lines = [
         page.Prose(words.sentence(words.times(line[:1].upper() + line[1:])), tone=tone)
         for line in answer_lines(results, found)
     ]
-    blocks.insert(1, _named(results))
+    blocks: list[page.Block] = [first, _named(results)]
     if asked := _asked(results):
         names = [words.letter(place) for place in range(len(results))]
-        blocks += capacity.answer_blocks(asked, names)
+        good = all(answer.validated for _, answer in asked)
+        blocks[0] = replace(first, tone="good" if good else "bad")
+        blocks += [lines.pop(0), *capacity.answer_blocks(asked, names)]
+    blocks += lines
     later, earlier = ("later run", "earlier run") if several else ("B", "A")
     columns: list[page.ColumnOf[AnswerRow]] = [
         ("What", lambda row: words.times(row.label)),

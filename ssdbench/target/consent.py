@@ -56,7 +56,7 @@ class Wear:
         if known is None:
             unknown = "its rated endurance is unknown (give it with --endurance TBW)"
             return f"{self.written}; {unknown}"
-        rated = f"{known:,.0f} TB"
+        rated = f"{format_figure(known, 4)} TB"
         if self.endurance_tb is None:
             return f"{self.written}; by its own counters it lasts for about {rated}"
         return f"{self.written} of its rated endurance of {rated}"

@@ -85,7 +85,7 @@ def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
     """Yield the facts below the headline: drives, what decides, p99 at the planned load."""
     asked = f"Drives for {_demand(answer.wanted)}"
     if answer.plan is None:
-        yield asked, marked("no plan", answer.verdict)
+        yield asked, "no plan"
         return
     yield asked, marked(f"{answer.plan.drives:,}", answer.verdict)
     yield "Decided by", _decided(answer.plan)
@@ -189,11 +189,14 @@ def answer_line(answer: CapacityAnswer) -> str:
     drives = _drives(answer, made, "drive")
     drives += "" if answer.validated else f" {answer.verdict}{simulated}"
     spares = f"{made.reserve:,} of them spares" if made.reserve > 1 else "1 of them a spare"
+    if (missed := answer.missed_drives) is not None:
+        drives += f" ({made.drives:,} keep the limit of p99, {missed:,} miss it)"
     drives += f", {spares}" if made.reserve else ", no spares"
     decided = _decided(made)
-    if made.decided_by is Limit.RATE:
+    which = {Limit.RATE: "of a drive", Limit.LATENCY: "with which a drive keeps the limit"}
+    if made.decided_by in which and missed is None:
         share = f"{answer.wanted.utilisation_percent:g} % of the {format_bound(made.bound_iops)}"
-        decided += f" (at most {share} IOPS of a drive)"
+        decided += f" (at most {share} IOPS {which[made.decided_by]})"
     why = "; ".join((*answer.reasons, *answer.incomplete))
     end = f"{answer.verdict}{simulated}" if answer.validated else f"why: {why}"
     return f"{drives}, decided by {decided}; {_latency_words(answer, made)}; {end}"
@@ -340,14 +343,16 @@ def candidates_line(plans: Plans) -> str:
         cost = f" for {exact(made.cost)}" if priced and made.cost is not None else ""
         return marked(f"{_drives(one, made, noun)}{cost}", one.verdict)
 
-    against = [text(one) + (f" ({named[id(one)]})" if len(others) > 1 else "") for one in others]
+    equal = [one for one in ordered if one.validated and text(one) == text(best)] or [best]
+    others = [one for one in others if all(one is not other for other in equal)]
+    several = len(ordered) > 2
+    against = [text(one) + (f" ({named[id(one)]})" if several else "") for one in others]
     decided = [
         f"{named[id(one)]} by {_decided(one.plan)}" for one in ordered if one.plan is not None
     ]
-    return (
-        f"{named[id(best)]}: {text(best, 'drive')} against {listed(against)}; "
-        f"decided: {', '.join(decided)}"
-    )
+    said = f"{listed([named[id(one)] for one in equal])}: {text(best, 'drive')}"
+    said += " each" * (len(equal) > 1) + (f" against {listed(against)}" if against else "")
+    return f"{said}; decided: {', '.join(decided)}"
 
 
 def lead(answer: CapacityAnswer) -> page.Prose:

@@ -130,8 +130,9 @@ def headline(result: RunResult) -> Headline:
     answer = answer_of(result)
     if answer is None:
         return top
-    # If p99 at the planned load is known, p99 at the highest load is not shown.
-    own = () if answer.plan and answer.latencies else top.beside
+    # If p99 at the planned load is known or has no plan, p99 at the highest load is not shown.
+    asked = answer.latencies if answer.plan else answer.wanted.limits_s
+    own = () if asked else top.beside
     meaning = top.meaning
     if top.promise:  # the point is VALIDATED
         meaning = carried(answer) or NO_PLAN

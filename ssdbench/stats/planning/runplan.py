@@ -760,12 +760,16 @@ class Change:
 
 def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
     """Return the plan after each change of one input. Raises ValueError without a demand."""
-    before = set(capacity_answer(result, wanted).reasons)
+    now = capacity_answer(result, wanted)
+    before = set(now.reasons)
     found = []
     for what, update in _variants(wanted):
         answer = capacity_answer(result, wanted.model_copy(update=update))
-        drives = answer.plan.drives if answer.plan else None
-        found.append(Change(what, drives, answer.verdict, set(answer.reasons) <= before))
+        sound = set(answer.reasons) <= before
+        # If p99 missed its limit at one load, nothing tells the drives for a load not measured.
+        known = sound or now.missed_drives is None
+        drives = answer.plan.drives if answer.plan and known else None
+        found.append(Change(what, drives, answer.verdict, sound))
     return found
 
 

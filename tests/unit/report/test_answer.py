@@ -277,7 +277,27 @@ def test_a_question_without_an_answer_is_red_and_its_rate_is_no_answer(tmp_path:
     assert top.answer.startswith("No plan: up to 14 drives are not enough")
     assert top.answer_tone == "bad"
     assert "does not answer the question" in top.meaning
-    assert dict(top.beside)["Drives for 40,000 IOPS"] == "no plan NOT VALIDATED"
+    assert dict(top.beside)["Drives for 40,000 IOPS"] == "no plan"
+    assert not any(name.startswith("p99") for name, _ in top.beside)
+
+
+def test_a_range_of_drives_says_how_many_keep_the_limit_and_no_change_beside_it_is_made_up(
+    tmp_path: Path,
+) -> None:
+    rounds = [
+        {"drives": 10, "load_iops": 5_000.0, "kept": False, "missed": "it fell behind"},
+        {"drives": 14, "load_iops": 40_000 / 12, "kept": True},
+    ]
+    result = a_run(tmp_path, load=a_load(40_000 / 12, planned=rounds))
+    wanted = asked(read=70, p99={"read": "4ms"}, endurance_tb=800)
+
+    answer = capacity_answer(result, wanted)
+    changed = {row[0]: row[1:] for row in by_change(result, answer)[1:]}
+
+    start = "11 to 14 drives (14 keep the limit of p99, 10 miss it), 2 of them spares, decided by"
+    assert answer_line(answer).startswith(f"{start} latency; p99 of reads")
+    assert changed["demand x 1.25"] == ("–", "–", "not known to hold")
+    assert all(row[0] == "–" for row in changed.values() if row[2])
 
 
 @pytest.mark.parametrize(
@@ -404,7 +424,8 @@ def test_candidates_are_answered_in_one_line_with_what_decides(tmp_path: Path) -
 
     # 40,000 / 2,100 = 19.05, so 20, and 2; wear needs 10 of any drive.
     assert line(slow, fast) == "B: 10 drives against 22; decided: B by wear, A by IOPS"
-    assert line(fast, fast).startswith("A: 10 drives against 10; decided: A by wear, B by wear")
+    assert line(fast, fast) == "A and B: 10 drives each; decided: A by wear, B by wear"
+    assert line(slow, fast, fast).startswith("B and C: 10 drives each against 22 (A); decided: ")
     assert line(fast, bad).startswith("A: 10 drives against 10 NOT VALIDATED")
     assert line(slow, bad, fast).startswith("C: 10 drives against 22 (A) and 10 NOT VALIDATED (B)")
     assert line(slow, fast, price=300.0).startswith("B: 10 drives for 3,000 against 22 for 6,600")
