@@ -1,0 +1,103 @@
+"""A simulated drive as /dev/ublkbN by the driver of Debian's kernel: used, refused, killed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.vm.conftest import REPOSITORY, Guest
+
+pytestmark = pytest.mark.vm
+
+# One program, because each start of Python takes seconds on an emulated CPU.
+SCRIPT = r"""
+import json, os, signal, subprocess, sys, time
+from pathlib import Path
+from click.testing import CliRunner
+from ssdbench.cli.sim import command
+from ssdbench.sim.drive import SimDrive
+
+os.mkdir("/run/u")
+os.chdir("/run/u")
+said = {}
+
+def sim(*words):
+    print("sim", *words, file=sys.stderr, flush=True)
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    if done.exception is not None:
+        return done.exception.message
+    return json.loads(done.stdout[done.stdout.index("{"):])
+
+def run(line):
+    print(line, file=sys.stderr, flush=True)
+    return subprocess.run(["bash", "-c", line], stdout=2).returncode
+
+drive = "sim:p4500-4t,capacity=1GiB,erase_block=64KiB,wbuf_volatile=volatile"
+said["attached"] = sim("attach", drive, "--state", "d.ssdb", "--json")
+node = said["attached"]["device"]
+queue = Path("/sys/block") / Path(node).name / "queue"
+said["cache"] = (queue / "write_cache").read_text().strip()
+data = os.urandom(1 << 20)
+Path("data").write_bytes(data)
+said["written"] = run(f"dd if=data of={node} bs=256k oflag=direct conv=fsync status=none")
+said["read"] = run(f"dd if={node} of=back bs=64k count=16 iflag=direct status=none; cmp data back")
+said["discarded"] = run(f"blkdiscard -o 0 -l 65536 {node}; cmp -n 65536 {node} /dev/zero")
+said["verified"] = run(
+    f"fio --name=f --filename={node} --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite"
+    " --bs=4k --offset=8M --size=1M --verify=crc32c"
+)
+said["mounted"] = run(f"mkfs.ext4 -q -O ^has_journal {node}; mkdir m; mount {node} m")
+said["in use"] = sim("detach", node)
+said["unmounted"] = run("umount m")
+said["detached"] = sim("detach", node, "--json")
+said["left"] = [str(p) for p in Path("/dev").glob("ublkc*")] + os.listdir("/run/ssdbench")
+with SimDrive.open(Path("d.ssdb")) as kept:
+    said["counters"] = kept.counters()
+again = sim("attach", "d.ssdb", "--overhead-ns", "0", "--json")["device"]
+said["kept"] = run(f"mount -o ro {again} m; umount m")
+fio = subprocess.Popen(
+    ["fio", "--name=k", f"--filename={again}", "--direct=1", "--rw=randwrite", "--bs=4k",
+     "--offset=8M", "--size=8M", "--time_based", "--runtime=300"], stdout=2, stderr=2)
+statistics = Path("/sys/block") / Path(again).name / "stat"
+while fio.poll() is None and int(statistics.read_text().split()[4]) == 0:
+    time.sleep(0.1)
+server = int(subprocess.run(["pidof", "ssdb-ublk"], capture_output=True, check=True).stdout)
+began = time.monotonic()
+os.kill(server, signal.SIGKILL)
+said["killed"] = [fio.wait() != 0, time.monotonic() - began]
+said["freed"] = sim("detach", again, "--json")["device"] == again
+said["gone"] = sim("detach", again)
+with SimDrive.open(Path("d.ssdb"), repair=True) as repaired:
+    said["sound"] = repaired.core.broken_invariant() == 0
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.parametrize("lab", ["6.12"], indirect=True)
+def test_a_simulated_drive_is_a_block_device_until_it_is_detached_or_its_server_killed(
+    guest: Guest,
+) -> None:
+    python = f"{REPOSITORY}/.venv/bin/python"
+    answer = guest(
+        f"modprobe ublk_drv; exec {python} -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
+        disks=("nvme=null:64MiB",),
+        modules=False,
+    )
+
+    assert answer.status == 0, answer.stderr
+    said: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    assert said["attached"]["simulated"] is True
+    assert said["cache"] == "write back"
+    for step in ("written", "read", "discarded", "verified", "mounted", "unmounted", "kept"):
+        assert said[step] == 0, step
+    assert "the device is in use" in said["in use"]
+    assert said["detached"]["answered"] > 300
+    assert 0 < said["detached"]["late_median_ns"] <= said["detached"]["late_p99_ns"]
+    assert said["left"] == []
+    assert said["counters"]["host_write_units"] >= 512
+    failed, took_s = said["killed"]
+    assert failed
+    assert took_s < 30
+    assert said["freed"]
+    assert "no such device" in said["gone"]
+    assert said["sound"]
