@@ -19,6 +19,8 @@
 
 #define SB_SLC 1			/* a superblock's mode: written as SLC */
 #define SB_HOST 2			/* written by the host stream: sb_seq is valid */
+#define SB_STREAM_SHIFT 2		/* from this bit on: which stream of collected data, from 0 */
+#define SB_STREAM (3 << SB_STREAM_SHIFT)
 
 /* A place that is being written: the host's, or garbage collection's. */
 struct stream {
@@ -28,7 +30,7 @@ struct stream {
 	u32 pu_left;		/* units until the open program unit is full */
 	u32 die;
 	u32 erase_left;		/* dies whose block is yet to be erased before its first program */
-	u32 mode;		/* SB_SLC, SB_HOST */
+	u32 mode;		/* SB_SLC, SB_HOST, SB_STREAM */
 	u32 pad;
 };
 
@@ -121,7 +123,7 @@ struct drive {
 
 	/* Page map. */
 	struct stream host;
-	struct stream gc;
+	struct stream gc[SSDB_GC_STREAMS];
 	struct victim victim;
 	u32 host_seq;		/* host program units begun */
 	u32 ring_slot;		/* host_seq modulo the ring */

@@ -2,13 +2,15 @@
 /*
  * Garbage collection: which superblock, when, and moving what is still valid in it.
  *
- * Collected units go to a stream of their own. One spare superblock is always kept for it: before a
- * victim is begun, that stream and the free superblocks have room for a whole superblock, and after
- * it again, since a victim without anything to gain is never taken. So a full or worn-out drive
- * answers SSDB_E_NOSPACE instead of hanging.
+ * Collected units go to streams of their own: of gc_streams streams, the k-th takes what has been
+ * collected k times since the host wrote it, and the last one also what has been collected more
+ * often. One spare superblock is always kept for them: before a victim is begun, each stream and the
+ * free superblocks have room for a whole superblock, and after it again, since a victim without
+ * anything to gain is never taken. So a full or worn-out drive answers SSDB_E_NOSPACE instead of
+ * hanging.
  *
- * Spare that garbage collection keeps for itself, for closed forms: gc_low + 1 superblocks (gc_low
- * free ones, and two being written that are half full on average).
+ * Spare that garbage collection keeps for itself, for closed forms: gc_low + (gc_streams + 1) / 2
+ * superblocks (gc_low free ones, and those being written, which are half full on average).
  */
 #include "arith.h"
 #include "gc.h"
@@ -165,10 +167,24 @@ static void begin_victim(struct drive *d, u32 sb)
 		regroup(d, sb >> GROUP_SHIFT);
 }
 
-/* Is there room to move `valid` units? Always, until superblocks are retired. */
+/* Is there room to move `valid` units, to any stream? Always, until superblocks are retired. */
 static int has_room(const struct drive *d, u32 valid)
 {
-	return d->gc.end - d->gc.pos + (u64)spare_superblocks(d) * d->g.sb_units >= valid;
+	u64 spare = (u64)spare_superblocks(d) * d->g.sb_units;
+	u32 i;
+
+	for (i = 0; i < d->p.gc_streams; i++)
+		if (d->gc[i].end - d->gc[i].pos + spare < valid)
+			return 0;
+	return 1;
+}
+
+/* Which stream takes what is collected: the first what the host wrote, else the next one. */
+static u32 target_of(const struct drive *d, u32 mode)
+{
+	u32 next = mode & SB_HOST ? 0 : (mode >> SB_STREAM_SHIFT) + 1;
+
+	return smaller(next, (u32)d->p.gc_streams - 1);
 }
 
 /* Begins to fold the oldest SLC superblock; answers 0 if there is none, or no room. */
@@ -215,19 +231,18 @@ static void finish_victim(struct drive *d)
 	v->sb = UNIT_NONE;
 }
 
-static void program_collected(struct drive *d, u64 t)
+static void program_collected(struct drive *d, struct stream *s, u64 t)
 {
-	u32 die = d->gc.die;
+	u32 die = s->die;
 
-	DIE_GC(d)[die] = nand_program(d, &d->gc, t);
+	DIE_GC(d)[die] = nand_program(d, s, t);
 	d->c.nand_write_units += d->g.pu_units;
 }
 
 /* Moves the valid ones of n <= room adjacent units; answers how many. No branch on validity. */
-static inline u32 move_units(struct drive *d, u32 n)
+static inline u32 move_units(struct drive *d, const struct stream *s, u32 n)
 {
 	struct victim *v = &d->victim;
-	struct stream *s = &d->gc;
 	u32 *l2p = L2P(d);
 	const u32 *from = P2L(d) + (u64)v->sb * d->g.sb_units + v->pos;
 	u32 *to = P2L(d) + (u64)s->sb * d->g.sb_units + s->pos;
@@ -251,11 +266,10 @@ static inline u32 move_units(struct drive *d, u32 n)
 }
 
 /* One flash page of the victim, or the part for which the open superblock has room. */
-static void collect_part(struct drive *d, u64 t, u32 n)
+static void collect_part(struct drive *d, struct stream *s, u64 t, u32 n)
 {
 	struct victim *v = &d->victim;
-	struct stream *s = &d->gc;
-	u32 moved = move_units(d, n);
+	u32 moved = move_units(d, s, n);
 
 	v->pos += n;
 	if (!moved)
@@ -270,7 +284,7 @@ static void collect_part(struct drive *d, u64 t, u32 n)
 	DIE_GC(d)[v->die] = DIE_FREE(d)[v->die];
 	d->c.gc_reads += d->g.page_reads;
 	if (moved >= s->pu_left) {
-		program_collected(d, t);
+		program_collected(d, s, t);
 		s->pu_left += d->g.pu_units;
 	}
 	s->pu_left -= moved;
@@ -278,7 +292,7 @@ static void collect_part(struct drive *d, u64 t, u32 n)
 		gc_close(d, s);
 }
 
-static void collect_page(struct drive *d, u64 t)
+static void collect_page(struct drive *d, struct stream *s, u64 t)
 {
 	struct victim *v = &d->victim;
 	u32 left = d->g.page_units;
@@ -286,11 +300,11 @@ static void collect_page(struct drive *d, u64 t)
 	while (left) {
 		u32 room, n;
 
-		if (d->gc.pos == d->gc.end)
-			open_stream(d, &d->gc, 0);
-		room = d->gc.end - d->gc.pos;
+		if (s->pos == s->end)
+			open_stream(d, s, (u32)(s - d->gc) << SB_STREAM_SHIFT);
+		room = s->end - s->pos;
 		n = smaller(left, room);
-		collect_part(d, t, n);
+		collect_part(d, s, t, n);
 		left -= n;
 	}
 	if (--v->page_left == 0) {
@@ -303,13 +317,14 @@ static void collect_page(struct drive *d, u64 t)
 static s64 collect(struct drive *d, u64 t, s64 budget)
 {
 	struct victim *v = &d->victim;
+	struct stream *s = &d->gc[target_of(d, v->mode)];
 
 	while (budget > 0 && v->pos < v->end) {
 		if (ssdb_unlikely(!(VCNT(d)[v->sb] & ~VCNT_BUSY))) {
 			v->pos = v->end;	/* nothing valid is left in it */
 			break;
 		}
-		collect_page(d, t);
+		collect_page(d, s, t);
 		budget -= d->g.page_units;
 	}
 	if (v->pos == v->end)

@@ -10,10 +10,10 @@
 /* Units of a superblock that have been written. */
 static u32 written(const struct drive *d, u32 sb)
 {
-	if (sb == d->host.sb)
-		return d->host.pos;
-	if (sb == d->gc.sb)
-		return d->gc.pos;
+	const struct stream *s = stream_of(d, sb);
+
+	if (s)
+		return s->pos;
 	return SB_MODE(d)[sb] & SB_SLC ? d->g.slc_units : d->g.sb_units;
 }
 
@@ -45,7 +45,7 @@ static enum broken check_maps(const struct drive *d)
 
 static int is_free(const struct drive *d, u32 sb)
 {
-	return VCNT(d)[sb] == VCNT_BUSY && sb != d->host.sb && sb != d->gc.sb && sb != d->victim.sb;
+	return VCNT(d)[sb] == VCNT_BUSY && !stream_of(d, sb) && sb != d->victim.sb;
 }
 
 static u32 valid_in(const struct drive *d, u32 sb)
@@ -72,18 +72,15 @@ static enum broken check_superblocks(const struct drive *d)
 			return BAD_FREE;
 	}
 	for (sb = 0; sb < d->g.n_sb; sb++) {
+		const struct stream *s = stream_of(d, sb);
+		u32 open = s ? s->end - s->pos : 0;
 		u32 count = VCNT(d)[sb];
-		u32 open = 0;
 
 		slc += !!(SB_MODE(d)[sb] & SB_SLC);
 		if (!(count & VCNT_BUSY) && count < GROUP_MIN(d)[sb >> GROUP_SHIFT])
 			return BAD_GROUP;
 		if (is_free(d, sb) && !(SB_MODE(d)[sb] & SB_SLC))
 			continue;	/* its p2l has never been written, or is stale */
-		if (sb == d->host.sb)
-			open = d->host.end - d->host.pos;
-		else if (sb == d->gc.sb)
-			open = d->gc.end - d->gc.pos;
 		if ((count & ~VCNT_BUSY) != valid_in(d, sb) + open)
 			return BAD_VALID;
 		nand += (count & ~VCNT_BUSY) - open;
@@ -127,9 +124,10 @@ static enum broken check_cache(const struct drive *d)
 enum broken page_check(const struct drive *d)
 {
 	enum broken broken = check_stream(d, &d->host);
+	u32 i;
 
-	if (!broken)
-		broken = check_stream(d, &d->gc);
+	for (i = 0; i < d->p.gc_streams && !broken; i++)
+		broken = check_stream(d, &d->gc[i]);
 	if (!broken && d->victim.sb != UNIT_NONE && d->victim.sb >= d->g.n_sb)
 		broken = BAD_STREAM;
 	if (!broken)

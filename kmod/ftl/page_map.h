@@ -34,6 +34,19 @@ static inline void page_invalidate(struct drive *d, u32 unit)
 		*least = left;
 }
 
+/* The stream that writes a superblock; null: none does. */
+static inline const struct stream *stream_of(const struct drive *d, u32 sb)
+{
+	u32 i;
+
+	if (sb == d->host.sb)
+		return &d->host;
+	for (i = 0; i < d->p.gc_streams; i++)
+		if (sb == d->gc[i].sb)
+			return &d->gc[i];
+	return SSDB_NULL;
+}
+
 /* Forgets where a logical unit is; its slot in the cache, if it has one, becomes a hole. */
 static inline void page_unmap(struct drive *d, u32 lpn)
 {

@@ -32,8 +32,8 @@ static const char *page_contradiction(const struct ssdb_params *p, const struct 
 	if (!g->fits)
 		return "more units than the map can number: raise map_unit_bytes";
 	/* A static SLC cache keeps its superblocks to itself. */
-	if (g->n_sb - g->slc_static_sb < g->user_sb + p->gc_low + 4)
-		return "no spare: raise op_ppm, lower gc_low or erase_block_bytes (spare superblocks < gc_low + 4)";
+	if (g->n_sb - g->slc_static_sb < g->user_sb + p->gc_low + p->gc_streams + 3)
+		return "no spare: raise op_ppm, lower gc_low or erase_block_bytes (spare superblocks < gc_low + gc_streams + 3)";
 	return SSDB_NULL;
 }
 
@@ -73,7 +73,8 @@ static void page_init(struct drive *d)
 	}
 	d->free_count = (u32)d->g.n_sb;
 	d->host.sb = UNIT_NONE;
-	d->gc.sb = UNIT_NONE;
+	for (i = 0; i < SSDB_GC_STREAMS; i++)
+		d->gc[i].sb = UNIT_NONE;
 	d->victim.sb = UNIT_NONE;
 }
 

@@ -74,10 +74,11 @@ static void raise_pos(const struct drive *d, struct stream *s, u32 unit)
 static int count_maps(struct drive *d)
 {
 	u64 i, mapped = 0;
+	u32 k;
 
 	for (i = 0; i < d->g.n_sb; i++) {
 		VCNT(d)[i] &= VCNT_BUSY;
-		SB_MODE(d)[i] &= SB_SLC | SB_HOST;
+		SB_MODE(d)[i] &= SB_SLC | SB_HOST | SB_STREAM;
 	}
 	for (i = 0; i < d->g.n_units; i++) {
 		u32 unit = L2P(d)[i];
@@ -97,7 +98,8 @@ static int count_maps(struct drive *d)
 			return 0;
 		VCNT(d)[sb]++;
 		raise_pos(d, &d->host, unit);
-		raise_pos(d, &d->gc, unit);
+		for (k = 0; k < d->p.gc_streams; k++)
+			raise_pos(d, &d->gc[k], unit);
 	}
 	d->mapped = mapped;
 	return 1;
@@ -157,7 +159,7 @@ static void mend_victim(struct drive *d)
 
 static enum kind kind_of(const struct drive *d, u32 sb)
 {
-	if (sb == d->host.sb || sb == d->gc.sb)
+	if (stream_of(d, sb))
 		return KIND_OPEN;
 	if (sb == d->victim.sb)
 		return KIND_VICTIM;
@@ -225,15 +227,29 @@ static void mend_superblocks(struct drive *d)
 	}
 }
 
+/* Is what the stream writes a superblock that nothing else works on? */
+static int is_own(const struct drive *d, const struct stream *s)
+{
+	u32 i;
+
+	if (s->sb == UNIT_NONE)
+		return 1;
+	for (i = 0; i < d->p.gc_streams; i++)
+		if (s != &d->gc[i] && s->sb == d->gc[i].sb)
+			return 0;
+	return s->sb < d->g.n_sb && s->sb != d->victim.sb && (s == &d->host || s->sb != d->host.sb);
+}
+
 static int in_bounds(const struct drive *d)
 {
-	if (d->host.sb != UNIT_NONE && (d->host.sb == d->gc.sb || d->host.sb == d->victim.sb))
+	u32 i;
+
+	if (!is_own(d, &d->host))
 		return 0;
-	if (d->gc.sb != UNIT_NONE && d->gc.sb == d->victim.sb)
-		return 0;
-	return (d->host.sb == UNIT_NONE || d->host.sb < d->g.n_sb) &&
-	       (d->gc.sb == UNIT_NONE || d->gc.sb < d->g.n_sb) &&
-	       (d->victim.sb == UNIT_NONE || d->victim.sb < d->g.n_sb) &&
+	for (i = 0; i < d->p.gc_streams; i++)
+		if (!is_own(d, &d->gc[i]))
+			return 0;
+	return (d->victim.sb == UNIT_NONE || d->victim.sb < d->g.n_sb) &&
 	       (d->cache_head < d->g.cache_units || !d->g.cache_units) &&
 	       d->cache_used <= d->g.cache_units && d->ring_slot < d->g.ring &&
 	       d->free_head < d->g.n_sb && d->closed_head < d->g.n_sb &&
@@ -242,11 +258,14 @@ static int in_bounds(const struct drive *d)
 
 int page_mend(struct drive *d)
 {
+	u32 i;
+
 	if (!in_bounds(d) || !count_maps(d))
 		return 0;
 	mend_holes(d);
 	mend_stream(d, &d->host);
-	mend_stream(d, &d->gc);
+	for (i = 0; i < d->p.gc_streams; i++)
+		mend_stream(d, &d->gc[i]);
 	mend_victim(d);
 	d->free_count = mend_ring(d, d->places.free_ring, d->free_head, d->free_count, KIND_FREE);
 	d->slc_count = mend_ring(d, d->places.slc_ring, d->slc_head, d->slc_count, KIND_SLC);

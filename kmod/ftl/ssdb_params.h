@@ -17,6 +17,7 @@
 #define SSDB_SECOND_NS 1000000000ULL
 #define SSDB_MINUTE_NS (60 * SSDB_SECOND_NS)
 #define SSDB_DAY_NS (1440ULL * SSDB_MINUTE_NS)
+#define SSDB_GC_STREAMS 4ULL		/* at most */
 
 enum ssdb_ftl { SSDB_FTL_PAGE, SSDB_FTL_BLOCKLOG, SSDB_FTL_DIRECT };
 enum ssdb_read_priority { SSDB_READ_FIFO, SSDB_READ_BYPASS, SSDB_READ_SUSPEND };
@@ -96,6 +97,8 @@ P(gc_paced, "", 0, 1, 1, ssdb_choices_paced, \
   "Collect in step with host writes, or whole superblocks while the host waits.") \
 P(gc_low, "", 2, 4096, 3, SSDB_NULL, \
   "Free superblocks at or below which garbage collection works.") \
+P(gc_streams, "", 1, SSDB_GC_STREAMS, 1, SSDB_NULL, \
+  "Streams of collected data: what is collected for the k-th time goes to the k-th, at most the last.") \
 P(gc_idle_free_ppm, "ppm", 0, 1000000, 0, SSDB_NULL, \
   "Share of the spare superblocks that idle-time collection frees; 0: none.") \
 P(idle_delay_ns, "ns", 0, SSDB_DAY_NS, 100000000, SSDB_NULL, \
