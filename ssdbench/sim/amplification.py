@@ -80,6 +80,7 @@ class Policy:
 
     name: str
     choices: int = 10
+    streams: int = 1  # of collected data: the core's gc_streams
 
     def __str__(self) -> str:
         """Return the policy as reports show it, such as `greedy` or `dchoice of 10`."""
@@ -211,6 +212,7 @@ def _copy(alpha: float, policy: Policy, superblock_units: int) -> Drive | None:
         "gc_low": 2,
         "gc_policy": parameters()["gc_policy"].choices.index(policy.name),
         "gc_d": policy.choices,
+        "gc_streams": policy.streams,
     }
     return Drive.in_memory(Params(params))
 

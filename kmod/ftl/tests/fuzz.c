@@ -84,6 +84,7 @@ static void preset(struct ssdb_params *p, u32 which)
 	case 7:
 		ssdb_param_set(p, "gc_policy", SSDB_GC_DCHOICE);
 		ssdb_param_set(p, "queue_slots", 3);
+		ssdb_param_set(p, "gc_streams", 3);
 		break;
 	case 8:
 		ssdb_param_set(p, "map_unit_bytes", 16384);
@@ -93,9 +94,11 @@ static void preset(struct ssdb_params *p, u32 which)
 		ssdb_param_set(p, "gc_idle_free_ppm", 600000);
 		ssdb_param_set(p, "slc_bytes", 1 << 18);
 		ssdb_param_set(p, "idle_delay_ns", 10000);
+		ssdb_param_set(p, "gc_streams", 2);
 		break;
 	case 10:
 		ssdb_param_set(p, "endurance_cycles", 3);
+		ssdb_param_set(p, "gc_streams", 4);
 		break;
 	case 11:
 		ssdb_param_set(p, "endurance_cycles", 2);

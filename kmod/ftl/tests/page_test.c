@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
 /* Page map: write amplification and rates against closed forms, TRIM, remap unit, cliff. */
+#include "../arith.h"
+#include "../page_map.h"
 #include "rig.h"
 
 /*
@@ -87,6 +89,82 @@ LARGE_TEST(a_part_of_a_full_drive_has_all_the_spare_to_itself)
 	CHECK_NEAR(write_amplification(&rig, 3000000, span),
 		   wa_greedy(alpha_of(&rig, 0.75), (double)counter(&rig, "superblock_units")), 0.015);
 	rig_end(&rig);
+}
+
+/* Write amplification of uniform writes to every other unit, the rest filled and never rewritten. */
+static double beside_static_data(u64 streams)
+{
+	struct rig rig;
+	u64 moved = 0, writes, i, seed = 5;
+
+	rig_begin(&rig);
+	rig_set(&rig, "op_ppm", 200000);
+	rig_set(&rig, "gc_streams", streams);
+	rig_build(&rig);
+	fill(&rig, 1);
+	writes = 20 * rig.p.capacity_bytes / 4096;
+	for (i = 0; i < writes; i++) {
+		u64 unit = 2 * random_below(&seed, (u32)(rig.p.capacity_bytes / 8192));
+
+		if (i == writes / 2)
+			moved = counter(&rig, "gc_units");
+		submit(&rig, ssdb_now_ns(rig.state), SSDB_WRITE, 4096 * unit, 4096);
+	}
+	moved = counter(&rig, "gc_units") - moved;
+	rig_end(&rig);
+	return 1 + (double)moved / (double)(writes / 2);
+}
+
+TEST(more_streams_of_collected_data_copy_less_static_data)
+{
+	double one = beside_static_data(1), two = beside_static_data(2);
+
+	CHECK(two < 0.98 * one);
+	CHECK(beside_static_data(4) < 0.98 * two);
+}
+
+/* Counts for each unit how often it moved since the host wrote it, a request at a time. */
+static void check_streams(u64 streams)
+{
+	struct rig rig;
+	u32 *was, *moves, unit, hot, i;
+	u64 seed = 3;
+	struct drive *d;
+
+	rig_begin(&rig);
+	rig_set(&rig, "capacity_bytes", 16 << 20);
+	rig_set(&rig, "op_ppm", 400000);
+	rig_set(&rig, "gc_streams", streams);
+	rig_build(&rig);
+	fill(&rig, 1);
+	d = rig.state;
+	was = calloc(d->g.n_units, 4);
+	moves = calloc(d->g.n_units, 4);
+	memcpy(was, L2P(d), d->g.n_units * 4);
+	for (i = 0; i < 8 * d->g.n_units; i++) {
+		hot = random_below(&seed, (u32)d->g.n_units / (i % 4 ? 8 : 1));
+		submit(&rig, ssdb_now_ns(rig.state), SSDB_WRITE, 4096ULL * hot, 4096);
+		for (unit = 0; unit < d->g.n_units; unit++) {
+			moves[unit] = unit == hot ? 0 : moves[unit] + (L2P(d)[unit] != was[unit]);
+			was[unit] = L2P(d)[unit];
+		}
+	}
+	for (unit = 0; unit < d->g.n_units; unit++) {
+		u32 mode = SB_MODE(d)[L2P(d)[unit] >> d->g.sb_shift];
+		u32 last = moves[unit] < streams ? moves[unit] : (u32)streams;
+
+		CHECK_EQUAL(mode, moves[unit] ? (last - 1) << SB_STREAM_SHIFT : SB_HOST);
+	}
+	free(was);
+	free(moves);
+	rig_end(&rig);
+}
+
+TEST(what_was_collected_k_times_is_in_the_k_th_stream_at_most_the_last)
+{
+	check_streams(1);
+	check_streams(3);
+	check_streams(4);
 }
 
 LARGE_TEST(what_is_trimmed_becomes_spare)

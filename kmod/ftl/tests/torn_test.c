@@ -246,6 +246,12 @@ static void slc_stopping(struct rig *rig)
 	rig_set(rig, "gc_paced", 0);
 }
 
+static void many_streams(struct rig *rig)
+{
+	rig_set(rig, "gc_streams", 3);
+	rig_set(rig, "op_ppm", 700000);
+}
+
 static void block_log(struct rig *rig)
 {
 	rig_set(rig, "ftl", SSDB_FTL_BLOCKLOG);
@@ -261,6 +267,11 @@ LARGE_TEST(a_death_at_any_instruction_of_a_page_mapped_drive_can_be_mended)
 LARGE_TEST(a_death_at_any_instruction_of_a_drive_that_collects_in_order_can_be_mended)
 {
 	torn_drive(first_in_first_out);
+}
+
+LARGE_TEST(a_death_at_any_instruction_of_a_drive_with_streams_by_age_can_be_mended)
+{
+	torn_drive(many_streams);
 }
 
 LARGE_TEST(a_death_at_any_instruction_of_a_drive_with_a_lazy_cache_can_be_mended)
