@@ -40,6 +40,8 @@ LEAST_FILLS = 1.5
 SETTLED = 0.05
 BEFORE = {"nothing written": Before.NOTHING, "one shuffled 512K fill": Before.SHUFFLED}
 LARGE = 10**6  # units in a block of the greedy formula: infinitely many
+WIDE = 0.15  # goal of the 95th percentile
+REPEATS = 1.5  # or so many times the spread of real repeats
 GOALS = "goals: median 5 %, in each pattern 8 %, 95th percentile 15 %, interval 90 %"
 
 
@@ -237,6 +239,7 @@ class Judged:
     distance: float  # mean |log ratio| over the quarters of all fills
     fills_real: float  # NaN: not within the run
     fills_predicted: float
+    spread: float = math.nan  # of this workload's repeats
     others: float = math.nan  # predictions without this drive's series
     sheet: float = math.nan
     formula: float = math.nan
@@ -244,6 +247,32 @@ class Judged:
     def error(self, predicted: float) -> float:
         """Return how far a prediction is from the real rate, as a share."""
         return abs(predicted / self.real - 1)
+
+    @property
+    def allowed(self) -> float:
+        """Return the error that the goal allows: 15 %, or 1.5 times the spread if that is more."""
+        return max(WIDE, 0.0 if math.isnan(self.spread) else REPEATS * self.spread)
+
+
+def within(runs: Iterable[Judged]) -> int:
+    """Return how many predictions are no farther from the real rate than the goal allows."""
+    return sum(one.error(one.predicted) <= one.allowed for one in runs)
+
+
+def spreads(runs: Iterable[tuple[Listed, Observed]]) -> dict[tuple[str, str], float]:
+    """Return the spread of the repeats of each workload, by drive model and workload.
+
+    It is how far the farthest repeat is from the median of all, as a share. Two drives of one model
+    count as repeats. A workload that was measured once has no spread.
+    """
+    rates: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for one, run in runs:
+        rates[one.drive, one.workload].append(run.steady)
+    return {
+        key: float(np.max(np.abs(np.array(found) / np.median(found) - 1)))
+        for key, found in rates.items()
+        if len(found) > 1
+    }
 
 
 def fills_to_steady(rates: Sequence[float] | np.ndarray) -> float:
@@ -314,8 +343,11 @@ def report(directory: Path, only: str = "", to: Path | None = None) -> None:
         print(fit_line(drive, found, runs), flush=True)
     known = sheets(directory, sealed.fits)
     results = []
-    for one, run in sealed.open():
+    held_out = sealed.open()
+    spread = spreads(held_out)
+    for one, run in held_out:
         result = judged(one, run, sealed.fits[one.drive])
+        result = replace(result, spread=spread.get((one.drive, one.workload), math.nan))
         if one.drive in known:
             other = by_others(sealed.fits, known, one.drive)
             result = _compared(result, run.writes, known[one.drive], other)
@@ -371,6 +403,16 @@ def print_results(results: Sequence[Judged]) -> None:
     print(summary("without this drive's series", results, attrgetter("others")))
     print(summary("data sheet", results, attrgetter("sheet")))
     print(summary("greedy formula", results, attrgetter("formula")))
+    repeats = [100 * one.spread for one in results if not math.isnan(one.spread)]
+    wider = sum(one.allowed > WIDE for one in results)
+    print(
+        "within 15 %, or 1.5 x the spread of repeats if larger: "
+        f"{within(results)} of {len(results)}"
+    )
+    print(
+        f"repeats: {len(repeats)} runs, spread median {np.median(repeats or [math.nan]):.1f} %, "
+        f"largest {max(repeats, default=math.nan):.1f} %; above 10 % for {wider} runs"
+    )
     covered = sum(one.low <= one.real <= one.high for one in results)
     print(f"90 % intervals that cover: {covered} of {len(results)}")
     both = [one for one in results if not math.isnan(one.fills_real + one.fills_predicted)]

@@ -1,5 +1,6 @@
 """Which series are fitted and which are held out; the held-out half stays closed while fitting."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from benchmarks import fidelity
 from benchmarks.fidelity import (
+    Judged,
     Listed,
     Sealed,
     Sheet,
@@ -120,6 +122,26 @@ def test_fills_to_steady_are_where_the_last_quarter_outside_ends() -> None:
     assert fills_to_steady([3.0, 2.0, 1.2, 1.0, 1.0, 1.0, 1.0, 1.0]) == 0.75
     assert fills_to_steady([1.0] * 8) == 0.0
     assert np.isnan(fills_to_steady([3.0, 2.5, 2.0, 1.8, 1.5, 1.3, 1.2, 1.0]))
+
+
+def test_the_allowed_error_is_15_percent_or_half_more_than_the_spread_of_repeats(
+    directory: Path,
+) -> None:
+    named = {one.path.name: one for one in index(directory)}
+    rates = {"z2": 80e6, "z2b": 120e6, "z4": 100e6, "z4n": 50e6}
+    runs = []
+    for name, rate in rates.items():
+        one = named[f"{DRIVES[0]}-{name}.csv"]
+        assert one.writes is not None
+        runs.append((one, Observed(name, one.writes, np.full(8, rate))))
+
+    spread = fidelity.spreads(runs)
+    assert list(spread.values()) == [pytest.approx(0.2)]  # of z2 and z2b alone
+    judged = Judged("a", "b", "zipf", "c", 1.0, 1.29, 0.0, 2.0, True, 0.0, 1.0, 1.0)
+    assert judged.allowed == 0.15
+    assert replace(judged, spread=0.02).allowed == 0.15
+    assert replace(judged, spread=0.2).allowed == pytest.approx(0.3)
+    assert fidelity.within([judged, replace(judged, spread=0.2)]) == 1
 
 
 def test_a_drive_that_no_data_sheet_names_has_none(tmp_path: Path) -> None:
