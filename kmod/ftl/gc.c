@@ -141,8 +141,37 @@ static u32 pick_fifo(struct drive *d)
 	return UNIT_NONE;
 }
 
+/*
+ * What a candidate is worth: free units times age, for each valid unit (Kawaguchi, Nishioka and
+ * Motoda, USENIX 1995). Its age is what the host wrote since it was opened, in program units.
+ */
+static u64 worth(const struct drive *d, u64 sb)
+{
+	u64 age = (u32)(d->host_seq - SB_SEQ(d)[sb]) + 1ULL;
+
+	return ssdb_div((d->g.sb_units - VCNT(d)[sb]) * age, VCNT(d)[sb] + 1ULL);
+}
+
+static u32 pick_costbenefit(const struct drive *d)
+{
+	u32 found = UNIT_NONE;
+	u64 most = 0, sb;
+
+	for (sb = 0; sb < d->g.n_sb; sb++) {
+		if (VCNT(d)[sb] >= d->g.sb_units)
+			continue;	/* nothing to gain, or not a candidate: VCNT_BUSY */
+		if (found == UNIT_NONE || worth(d, sb) > most) {
+			found = (u32)sb;
+			most = worth(d, sb);
+		}
+	}
+	return found;
+}
+
 static u32 pick(struct drive *d)
 {
+	if (d->p.gc_policy == SSDB_GC_COSTBENEFIT)
+		return pick_costbenefit(d);
 	if (d->p.gc_policy == SSDB_GC_FIFO)
 		return pick_fifo(d);
 	if (d->p.gc_policy == SSDB_GC_DCHOICE)

@@ -12,7 +12,9 @@ static const char *const ssdb_choices_duplex[] = { "half", "full", SSDB_NULL };
 static const char *const ssdb_choices_read_priority[] = { "fifo", "bypass", "suspend", SSDB_NULL };
 static const char *const ssdb_choices_overlap[] = { "no", "yes", SSDB_NULL };
 static const char *const ssdb_choices_volatile[] = { "protected", "volatile", SSDB_NULL };
-static const char *const ssdb_choices_gc_policy[] = { "greedy", "fifo", "dchoice", SSDB_NULL };
+static const char *const ssdb_choices_gc_policy[] = {
+	"greedy", "fifo", "dchoice", "costbenefit", SSDB_NULL
+};
 static const char *const ssdb_choices_paced[] = { "stop", "paced", SSDB_NULL };
 static const char *const ssdb_choices_no_yes[] = { "no", "yes", SSDB_NULL };
 static const char *const ssdb_choices_slc_full[] = { "direct", "fold", SSDB_NULL };

@@ -21,7 +21,7 @@
 
 enum ssdb_ftl { SSDB_FTL_PAGE, SSDB_FTL_BLOCKLOG, SSDB_FTL_DIRECT };
 enum ssdb_read_priority { SSDB_READ_FIFO, SSDB_READ_BYPASS, SSDB_READ_SUSPEND };
-enum ssdb_gc_policy { SSDB_GC_GREEDY, SSDB_GC_FIFO, SSDB_GC_DCHOICE };
+enum ssdb_gc_policy { SSDB_GC_GREEDY, SSDB_GC_FIFO, SSDB_GC_DCHOICE, SSDB_GC_COSTBENEFIT };
 enum ssdb_slc_full { SSDB_SLC_FULL_DIRECT, SSDB_SLC_FULL_FOLD };
 enum ssdb_bistable_scope { SSDB_BISTABLE_PROGRAMS, SSDB_BISTABLE_ALL };
 enum ssdb_error_ops { SSDB_ERROR_NONE, SSDB_ERROR_READ, SSDB_ERROR_WRITE, SSDB_ERROR_BOTH };
@@ -89,8 +89,9 @@ P(t_flush_ns, "ns", 0, SSDB_MINUTE_NS, 0, SSDB_NULL, \
   "Fixed cost of a flush, besides writing what is volatile.") \
 P(t_trim_ns, "ns", 0, SSDB_MINUTE_NS, 10000, SSDB_NULL, \
   "Cost of a TRIM command.") \
-P(gc_policy, "", 0, 2, SSDB_GC_GREEDY, ssdb_choices_gc_policy, \
-  "Which superblock is collected: fewest valid units, oldest, or the best of gc_d at random.") \
+P(gc_policy, "", 0, 3, SSDB_GC_GREEDY, ssdb_choices_gc_policy, \
+  "Which superblock is collected: fewest valid units, oldest, the best of gc_d at random, or the " \
+  "most free units times age for each valid one.") \
 P(gc_d, "", 1, 64, 10, SSDB_NULL, \
   "Candidates of the d-choice policy.") \
 P(gc_paced, "", 0, 1, 1, ssdb_choices_paced, \

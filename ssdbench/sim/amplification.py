@@ -35,7 +35,7 @@ UNITS = 65536  # mapped units of the small copy
 SUPERBLOCK_UNITS = 128  # if the size has no effect; fewer units would separate hot from cold data
 UNIT_BYTES = 4096
 STEPS = 4  # write amplification values per fill
-RESERVED = 3  # superblocks that can never be spare, with gc_low=2
+GC_LOW = 2
 SEED = 1
 MOST_DRAWS = 64
 _EULER = 0.5772156649
@@ -83,8 +83,9 @@ class Policy:
     streams: int = 1  # of collected data: the core's gc_streams
 
     def __str__(self) -> str:
-        """Return the policy as reports show it, such as `greedy` or `dchoice of 10`."""
-        return f"{self.name} of {self.choices}" if self.name == "dchoice" else self.name
+        """Return the policy as reports show it, such as `dchoice of 10 with 4 streams`."""
+        said = f"{self.name} of {self.choices}" if self.name == "dchoice" else self.name
+        return said if self.streams == 1 else f"{said} with {self.streams} streams"
 
 
 def parsed(pattern: str) -> tuple[str, tuple[float, ...]]:
@@ -195,8 +196,10 @@ def _write(drive: Drive, blocks: Blocks) -> None:
 
 
 def _copy(alpha: float, policy: Policy, superblock_units: int) -> Drive | None:
-    superblocks = round(alpha * UNITS / superblock_units) + RESERVED
-    if superblocks < math.ceil(UNITS / superblock_units) + 2 * RESERVED:
+    # Never spare: GC_LOW superblocks, and on average half of each one that is being written.
+    never_spare = GC_LOW + (policy.streams + 1) // 2
+    superblocks = round(alpha * UNITS / superblock_units) + never_spare
+    if superblocks < math.ceil(UNITS / superblock_units) + GC_LOW + policy.streams + 3:
         return None
     spare = superblocks * superblock_units - UNITS
     params = {
@@ -209,7 +212,7 @@ def _copy(alpha: float, policy: Policy, superblock_units: int) -> Drive | None:
         "op_ppm": math.ceil(spare / UNITS * 1e6),
         "channels": 1,
         "dies_per_channel": 1,
-        "gc_low": 2,
+        "gc_low": GC_LOW,
         "gc_policy": parameters()["gc_policy"].choices.index(policy.name),
         "gc_d": policy.choices,
         "gc_streams": policy.streams,

@@ -10,8 +10,9 @@ that point of the run. A host that keeps only one write in flight waits for both
 other, so the time of copying is added to the host's. The whole course of a run is compared:
 the place of the cliff tells the policy apart from the spare area, which the last rates do not.
 
-The search is a grid: spare area x policy x copy cost x flash rate, and then the superblock's size
-where zones were rewritten. It has no random starts and ends after a fixed number of simulations.
+The search is a grid: spare area x policy x streams x copy cost x flash rate, and then the
+superblock's size where zones were rewritten. It has no random starts and ends after a fixed number
+of simulations.
 The loss is the mean absolute logarithm of measured over predicted rate; the last fill has half of
 the weight.
 
@@ -35,10 +36,15 @@ from ssdbench.units import GIB
 Floats = npt.NDArray[np.float64]
 
 SPARES = tuple(np.geomspace(0.05, 0.8, 11))  # physical / exported - 1, of a drive's whole range
-POLICIES = (
-    Policy("greedy"),
-    *(Policy("dchoice", d) for d in (40, 16, 6)),
-    Policy("fifo"),
+POLICIES = tuple(
+    replace(policy, streams=streams)
+    for streams in (1, 4)
+    for policy in (
+        Policy("greedy"),
+        *(Policy("dchoice", d) for d in (40, 16, 6)),
+        Policy("fifo"),
+        Policy("costbenefit"),
+    )
 )
 COPY_COSTS = (0.0, 0.2, 0.5, 1.0)
 FLASH_STEPS = np.exp(np.linspace(-0.25, 0.25, 101))

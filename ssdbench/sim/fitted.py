@@ -14,7 +14,7 @@ from ssdbench.units import GIB, KIB, format_rate, format_size, parse_size
 DIES = 64
 PROGRAM_BYTES = 32 * KIB  # of one die, with all its planes
 GC_LOW = 3
-LEAST_SUPERBLOCKS = 512  # where the size is not known; collection keeps GC_LOW + 1 of them
+LEAST_SUPERBLOCKS = 512  # where the size is not known; collection keeps a few of them
 KEYS = ("pattern", "span", "block", "iodepth", "before")
 
 
@@ -58,7 +58,7 @@ def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
     unknown = min(GIB, capacity_bytes / LEAST_SUPERBLOCKS)
     superblock = unknown if math.isnan(found.superblock_bytes) else found.superblock_bytes
     block = max(1, round(superblock / DIES / PROGRAM_BYTES)) * PROGRAM_BYTES
-    kept = (GC_LOW + 1) * block * DIES
+    kept = (GC_LOW + (found.policy.streams + 1) / 2) * block * DIES
     op = (found.physical_bytes + kept) / capacity_bytes - 1
     program_ns = DIES * PROGRAM_BYTES / found.flash_bytes_per_s * 1e9
     read_ns = found.copy_cost * DIES * 4 * KIB / found.flash_bytes_per_s * 1e9
@@ -81,6 +81,7 @@ def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
         "cmd_serial": 0,
         "gc_policy": found.policy.name,
         "gc_d": found.policy.choices,
+        "gc_streams": found.policy.streams,
         "gc_low": GC_LOW,
     }
     lines = [
@@ -107,11 +108,14 @@ def told(fit: Fit) -> dict[str, Any]:
     left = [found, *fit.without.values()]
     spares = [one.physical_bytes for one in left]
     flashes = [one.flash_bytes_per_s for one in left]
+    streams = [one.policy.streams for one in left]
     return {
         "physical_bytes": found.physical_bytes,
         "physical_bytes_range": (min(spares), max(spares)),
         "gc_policy": str(found.policy),
         "gc_policies": tuple(sorted({str(one.policy) for one in left})),
+        "gc_streams": found.policy.streams,
+        "gc_streams_range": (min(streams), max(streams)),
         "superblock_bytes": None if math.isnan(found.superblock_bytes) else found.superblock_bytes,
         "flash_bytes_per_s": found.flash_bytes_per_s,
         "flash_bytes_per_s_range": (min(flashes), max(flashes)),
@@ -132,17 +136,21 @@ def notes(fit: Fit, capacity_bytes: int) -> list[str]:
     superblock = said["superblock_bytes"]
     spare = f"spare area {said['physical_bytes'] / capacity_bytes - 1:.1%}"
     collection = f"garbage collection {said['gc_policy']}"
+    streams = f"streams of collected data {said['gc_streams']}"
     flash = f"flash {format_rate(said['flash_bytes_per_s'])}"
     left_out = "no workload was left out: a fit needs another one that does not rewrite zones"
     if any(one.kind != REWRITE for one in fit.without):
         spare += f"; without one workload each {low:.1%} to {high:.1%}"
         collection += f"; without one workload each {', '.join(said['gc_policies'])}"
+        fewest, most = said["gc_streams_range"]
+        streams += f"; without one workload each {fewest} to {most}"
         flash += f"; without one workload each {format_rate(slow)} to {format_rate(fast)}"
         worst = max(abs(math.expm1(-error)) for error in fit.errors.values())
         left_out = f"each workload that was left out is predicted within {worst:.0%}"
     return [
         spare,
         collection,
+        streams,
         flash,
         f"superblock {format_size(int(superblock))}"
         if superblock

@@ -150,14 +150,14 @@ def _usable_spare(
     """
     if {"op_ppm", "gc_low"} & keep:
         return []
-    reserved = params["gc_low"] + 1
+    reserved = 2 * params["gc_low"] + params["gc_streams"] + 1  # half superblocks
     before, now = (
         reserved
         * p["erase_block_bytes"]
         * p["channels"]
         * p["dies_per_channel"]
         * 1_000_000
-        // p["capacity_bytes"]
+        // (2 * p["capacity_bytes"])
         for p in (full, params)
     )
     if now <= before:

@@ -159,9 +159,8 @@ def medium(p: Mapping[str, int]) -> Medium:
         user_units=user,
         superblock_units=superblock,
         superblocks=physical // superblock,
-        # The superblocks of the low-water mark, and on average half of the two that are being
-        # filled.
-        reserved_superblocks=p["gc_low"] + 1,
+        # The low-water mark, and on average half of each superblock that is being filled.
+        reserved_superblocks=p["gc_low"] + (p["gc_streams"] + 1) / 2,
         dies=dies,
         units_per_program=max(1, program // unit),
         programs_per_unit_row=max(1, unit // program),

@@ -89,6 +89,7 @@ static void preset(struct ssdb_params *p, u32 which)
 	case 8:
 		ssdb_param_set(p, "map_unit_bytes", 16384);
 		ssdb_param_set(p, "readahead_bytes", 131072);
+		ssdb_param_set(p, "gc_policy", SSDB_GC_COSTBENEFIT);
 		break;
 	case 9:
 		ssdb_param_set(p, "gc_idle_free_ppm", 600000);

@@ -138,6 +138,8 @@ class Fitted(Document):
     physical_bytes_range: tuple[float, float]
     gc_policy: str
     gc_policies: tuple[str, ...]
+    gc_streams: int  # of collected data
+    gc_streams_range: tuple[int, int]
     superblock_bytes: float | None  # null: no run rewrites zones
     flash_bytes_per_s: float
     flash_bytes_per_s_range: tuple[float, float]

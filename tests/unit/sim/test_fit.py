@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,44 @@ def test_a_fitted_drive_behaves_like_its_parameters_say(tmp_path: Path) -> None:
     said = predict(PLANTED, whole.writes, FILLS)
     assert whole.steady == pytest.approx(last_fill(said), rel=0.04)
     assert whole.rates[0] == pytest.approx(said[0], rel=0.2)  # a buffer of 3 % of the drive
+
+
+def test_a_fit_tells_the_streams_of_collected_data_and_their_range(
+    narrow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sorted_by_age = Policy("costbenefit", streams=4)
+    monkeypatch.setattr(fitting, "POLICIES", (GREEDY, sorted_by_age))
+    runs = []
+    for pattern in ("random", "zoned:0/40:100/60"):
+        writes = Writes(pattern, GIB)
+        found = amplification(writes, FILLS, 1.18, sorted_by_age, GIB)
+        assert found is not None
+        runs.append(Observed(pattern, writes, 60e6 / (1.5 * found - 0.5)))
+
+    found_fit = fit(runs)
+    assert found_fit.parameters.policy == sorted_by_age
+    said = fitted.told(found_fit)
+    assert said["gc_streams"] == 4
+    assert said["gc_streams_range"] == (4, 4)
+    unsure = replace(found_fit, without={runs[0].writes: PLANTED}, errors={runs[0].writes: 0.1})
+    note = "streams of collected data 4; without one workload each 1 to 4"
+    assert note in fitted.notes(unsure, GIB)
+    model = fitted.model_text(found_fit, GIB, "planted", 2)
+    assert "gc_policy: costbenefit" in model
+    assert "gc_streams: 4" in model
+
+
+def test_a_drive_that_sorts_data_by_age_becomes_faster_beside_data_never_rewritten() -> None:
+    writes = Writes("zoned:0/40:100/60", 100 * GIB)
+    greedy, by_age = (
+        amplification(writes, 6, 1.16, policy, GIB)
+        for policy in (GREEDY, Policy("costbenefit", streams=4))
+    )
+
+    assert greedy is not None
+    assert by_age is not None
+    assert greedy[-4:].mean() > greedy[4:8].mean()
+    assert by_age[-4:].mean() < 0.9 * by_age[4:8].mean()
 
 
 def test_a_single_workload_is_not_left_out_and_tells_no_error(narrow: None) -> None:

@@ -61,7 +61,7 @@ def test_the_canonical_target_means_the_same_drive(card: object) -> None:
         ("sim:p4500-4t,capacity=8GB", "ambiguous"),
         ("sim:p4500-4t,channels=many", "channels must be a number"),
         ("sim:p4500-4t,channels=0", "from 1 to 256"),
-        ("sim:p4500-4t,gc_policy=lazy", "greedy, fifo, dchoice"),
+        ("sim:p4500-4t,gc_policy=lazy", "greedy, fifo, dchoice, costbenefit"),
         ("sim:p4500-4t,scale=2,capacity=8GiB", "give one of them"),
         ("sim:p4500-4t,scale=0", "whole number"),
         ("sim:p4500-4t,op=0%", "no spare"),
