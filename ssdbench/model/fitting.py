@@ -87,7 +87,13 @@ def _zoned_sweep(sweep: Sweep) -> Iterator[Mistake]:
         yield ("span",), f"{_ZONED}, and can only be measured as a whole; leave it out"
 
 
-_TOLD_APART = (StageKind.RATE, StageKind.LOAD, StageKind.REPLAY, StageKind.PTS)
+_TOLD_APART = (
+    StageKind.RATE,
+    StageKind.LOAD,
+    StageKind.REPLAY,
+    StageKind.PTS,
+    StageKind.INTERFERENCE,
+)
 
 
 def unmeasured(profile: Profile) -> Iterator[Mistake]:

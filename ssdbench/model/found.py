@@ -11,7 +11,7 @@ from pydantic import Field
 from ssdbench.model.base import Model
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import PointsKind, StageKind
-from ssdbench.model.point import PointResult, Repeat, SteadyVerdict
+from ssdbench.model.point import PointResult, Repeat, SteadyVerdict, Verdict
 from ssdbench.model.pts import Pts
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
@@ -185,6 +185,37 @@ class DeclaredExtra(Model):
     against_disturbance: bool = False
 
 
+class WriteLoad(Model):
+    """The latency of reads beside one write load."""
+
+    point: str  # its id
+    write_iops: float  # offered
+    write_bytes_per_s: float
+    reached_percent: float  # of the write load, in the repeat that reached least
+    read_iops: float
+    value_ns: float  # the percentile of the reads
+    upper_ns: float | None = None  # its upper 95 % limit; None with too few reads
+    kept: bool  # the upper limit is within the limit, and the drive took the write load
+    validated: bool
+
+
+class InterferenceCurve(Model):
+    """The latency of one read load over write loads, lowest first.
+
+    All loads up to `kept_iops` kept the limit; `failed_iops` is the lowest that did not. At
+    `likely_iops` a line through the percentiles, without their uncertainty, reaches the limit.
+    """
+
+    readers: str  # for people
+    percentile: str
+    limit_ns: float
+    loads: tuple[WriteLoad, ...]
+    kept_iops: float | None = None  # None if the lowest load did not keep the limit
+    likely_iops: float | None = None  # None in a jump of the percentile, and above all loads
+    failed_iops: float | None = None  # None if all loads kept the limit
+    verdict: Verdict = "NOT VALIDATED"
+
+
 class Points(Model):
     """Store the points that a stage measured, each with its repeats."""
 
@@ -196,6 +227,7 @@ class Points(Model):
     again: Repeat | None = None  # the warm-up's workload, measured again after all points
     conversions: tuple[Repeat, ...] = ()  # change the layout of the data; they do not count
     host_ceiling_iops: dict[str, float] = {}  # by point: the rate of this host without a drive
+    interference: tuple[InterferenceCurve, ...] = ()  # one for each read load
 
 
 AnyFound = (

@@ -23,6 +23,7 @@ class StageKind(StrEnum):
     PROCESSES = "processes"
     FIO = "fio"
     MIX = "mix"
+    INTERFERENCE = "interference"
     RATE = "rate"
     LOAD = "load"
     REPLAY = "replay"
@@ -44,7 +45,12 @@ class StageKind(StrEnum):
 
 
 PointsKind = Literal[
-    StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES, StageKind.FIO, StageKind.MIX
+    StageKind.SWEEP,
+    StageKind.SPAN,
+    StageKind.PROCESSES,
+    StageKind.FIO,
+    StageKind.MIX,
+    StageKind.INTERFERENCE,
 ]  # points in repeats
 
 
@@ -99,6 +105,9 @@ KINDS: Mapping[StageKind, KindFacts] = {
     ),
     StageKind.MIX: KindFacts(
         "Measure several streams at once", About.RATES, plannable=True, page_order=2
+    ),
+    StageKind.INTERFERENCE: KindFacts(
+        "Measure reads beside growing write loads", About.RATES, page_order=1
     ),
     StageKind.RATE: KindFacts(
         "Find the rate that keeps the limit of latency", About.RATES, plannable=True, page_order=1

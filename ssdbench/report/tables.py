@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ssdbench.foreign import cell
 from ssdbench.model.finding import Finding, Severity
-from ssdbench.model.found import FillDone, WarmUp
+from ssdbench.model.found import FillDone, Points, WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.point import Estimate, PointResult, Repeat
 from ssdbench.model.rates import LoadFound, RateFound
@@ -374,6 +374,18 @@ def _load_rows(stage: StageResult, found: LoadFound) -> Iterator[Row]:
     yield about | _answered(stage, "rate_clients", found.clients, "1", "that shared the rate")
 
 
+def _interference_rows(stage: StageResult, found: Points) -> Iterator[Row]:
+    for curve in found.interference:
+        how = f"largest write load with {curve.percentile} of reads within {curve.limit_ns:g} ns"
+        about = {"workload": curve.readers, "direction": "write", "verdict": curve.verdict}
+        for metric, value in (
+            ("interference_kept_iops", curve.kept_iops),
+            ("interference_likely_iops", curve.likely_iops),
+            ("interference_failed_iops", curve.failed_iops),
+        ):
+            yield about | _answered(stage, metric, value, "1/s", how)
+
+
 def _replay_rows(stage: StageResult, found: ReplayFound) -> Iterator[Row]:
     about: Row = {
         "workload": f"replay of {found.name}, {found.loop} loop",
@@ -409,6 +421,7 @@ _ANSWERS: Mapping[type, Callable[[StageResult, Any], Iterator[Row]]] = {
     WarmUp: _warm_up_rows,
     RateFound: _rate_rows,
     LoadFound: _load_rows,
+    Points: _interference_rows,
     ReplayFound: _replay_rows,
     BlockSizeFound: _block_rows,
     ProbeFound: _probe_rows,

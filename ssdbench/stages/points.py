@@ -309,7 +309,7 @@ class PointStage(PlainStage):
         A span's extra repeats come before the next span, because writes to the next span change the
         drive.
         """
-        if (own := self.with_unit(proven_unit(context.results))) is not self:
+        if (own := self.known(context)) is not self:
             yield from own.units(context, done)
             return
         planned = self.repeats * len(self.points) + len(self._converting())
@@ -372,6 +372,10 @@ class PointStage(PlainStage):
     def _back(self) -> Workload | None:
         """Return the warm-up's workload if it is measured again after all points, else None."""
         return None if self._again in self._converting() else self.returns_to
+
+    def known(self, context: Context) -> "PointStage":
+        """Return the stage with what earlier stages found: the mapping unit of the drive."""
+        return self.with_unit(proven_unit(context.results))
 
     def with_unit(self, unit_bytes: int) -> "PointStage":
         """Return this stage with its layouts computed for a proven mapping unit in bytes.
@@ -465,7 +469,7 @@ class PointStage(PlainStage):
 
     def measure(self, context: Context, unit: Unit[PlannedRepeat]) -> Repeat | None:
         """Measure one repeat of one point."""
-        if (own := self.with_unit(proven_unit(context.results))) is not self:
+        if (own := self.known(context)) is not self:
             return own.measure(context, unit)
         around, needed = self._warmed(context)
         conversion = self._converting().get(unit.work.point.id)
@@ -488,7 +492,7 @@ class PointStage(PlainStage):
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
     ) -> Concluded[Points]:
         """Return the result of each point, from all repeats of the point."""
-        if (own := self.with_unit(proven_unit(context.results))) is not self:
+        if (own := self.known(context)) is not self:
             return own.conclude(context, done, ended)
         repeats = by_point(done)
         lasting = self._lasting(context, repeats)
@@ -682,8 +686,9 @@ def _repeat_costs(
 def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) -> float:
     """Estimate the bytes per second that a workload writes, at most the sequential rate."""
     share = workload.read_percent / 100
-    if workload.streams and all(stream.offered_iops for stream in workload.streams):
-        return max(1.0, sum(s.written_bytes_per_s for s in workload.streams))
+    writers = [stream for stream in workload.streams if stream.writes]
+    if writers and all(stream.offered_iops for stream in writers):
+        return max(1.0, sum(stream.written_bytes_per_s for stream in writers))
     if workload.pattern is Pattern.SEQUENTIAL:
         return hint.sequential_bytes_per_s[fast] * (1 - share)
     most = hint.reordering_bytes_per_s[fast] * (1 - share)

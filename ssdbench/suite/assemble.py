@@ -30,6 +30,7 @@ from ssdbench.suite.points import (
     counted_unit,
     fio_jobs,
     hottest,
+    interference,
     load,
     names_warm_up,
     phase_groups,
@@ -308,6 +309,7 @@ def _pts(before: int, wanted: spec.Pts, planning: Planning) -> list[AnyStage]:
 STAGES: Mapping[type, Callable[[str, Any, Planning], AnyStage]] = {
     spec.Sweep: sweep,
     spec.Processes: processes,
+    spec.Interference: interference,
     spec.RateSweep: rate,
     spec.Load: load,
     spec.Replay: replay,

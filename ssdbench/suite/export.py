@@ -15,6 +15,7 @@ from ssdbench.generator.fio.attachment import ENGINE
 from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, filename, jobfile
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import IoEngine
+from ssdbench.stages.interference import Interference
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition, starts
 from ssdbench.stages.steady import UNIT, Steady
@@ -112,6 +113,8 @@ def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[st
             most = round(stage.max_fills * stage.workload.range.length_bytes)
             job = Job(UNIT, stage.workload, derived_seed(seed, stage.name, UNIT), total_bytes=most)
             yield f"{stage.name}.fio", jobfile([job], options=_way(info))
+        case Interference(shares=True):
+            return  # its rates follow from the warm-up
         case PointStage():
             yield from _of_points(stage, info, seed)
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 from itertools import product
 from typing import TypeVar
@@ -17,6 +18,7 @@ from ssdbench.model.profile.plan import search_limits
 from ssdbench.model.profile.sweeps import ALL_READS
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.workload import IoEngine, Point, Workload
+from ssdbench.stages.interference import Interference
 from ssdbench.stages.layouts import ascending, by_layout
 from ssdbench.stages.load import Load
 from ssdbench.stages.measuring import Measuring
@@ -29,7 +31,7 @@ from ssdbench.stats.bounds.measured import Context as Judged
 from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite import jobfiles
 from ssdbench.suite.request import Planning
-from ssdbench.units import KIB, NS_PER_S, format_size
+from ssdbench.units import KIB, NS_PER_S, format_ns, format_size
 
 T = TypeVar("T")
 
@@ -158,9 +160,35 @@ def fio_jobs(
     return _point_stage(name, wanted, planning, (tuple(points),), back, told=told)
 
 
+def interference(name: str, wanted: spec.Interference, planning: Planning) -> Interference:
+    """Plan each read load beside each write load, each pair as a mix.
+
+    Raises UsageError for a block that does not fit.
+    """
+    points = []
+    for number, mix in enumerate(wanted.mixes, 1):
+        # All pairs have the same options of fio, so fio checks one of them.
+        (phase,) = jobfiles.phases(mix, planning, ask_fio=number == 1).phases
+        points.append(Point(id=f"{name}-{number}", sweep=name, workload=phase.workload))
+    limit = f"{wanted.percentile} of reads within {format_ns(wanted.limit_s * NS_PER_S)}"
+    shares = not wanted.writers.rate_iops
+    of = " of the bytes per second of the warm-up" if shares else ""
+    told = f"the largest write load{of} that keeps {limit} is looked up between these points"
+    plain = _point_stage(
+        name, wanted, planning, (tuple(points),), _returns_to(planning, points), told=(told,)
+    )
+    own = {field.name: getattr(plain, field.name) for field in fields(plain)}
+    return Interference(
+        **own,
+        percentile=wanted.percentile,
+        limit_ns=wanted.limit_s * NS_PER_S,
+        shares=shares,
+    )
+
+
 def _point_stage(
     name: str,
-    wanted: spec.Sweep | spec.SpanSweep | spec.FioJobs | spec.Mix,
+    wanted: spec.Sweep | spec.SpanSweep | spec.FioJobs | spec.Mix | spec.Interference,
     planning: Planning,
     groups: Iterable[tuple[Point, ...]],
     returns_to: Workload | None,

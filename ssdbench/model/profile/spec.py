@@ -16,6 +16,7 @@ from ssdbench.model.profile.replay import Replay
 from ssdbench.model.profile.standard import Pts, PtsForm, PtsTest
 from ssdbench.model.profile.streams import (
     FioJobs,
+    Interference,
     JobBody,
     JobFile,
     Locality,
@@ -78,6 +79,7 @@ MeasuredStage = (
     | Processes
     | FioJobs
     | Mix
+    | Interference
 )
 
 
@@ -106,6 +108,7 @@ class Measure(ProfileModel):
     processes: Annotated[Processes | None, _Body] = None
     fio: Annotated[FioJobs | None, JobBody] = None
     mix: Annotated[Mix | None, _Body] = None
+    interference: Annotated[Interference | None, _Body] = None
     pts: Annotated[Pts | None, _Body] = None
     probe: Annotated[Probes | None, _Body] = None
     schedulers: Annotated[Schedulers | None, _Body] = None

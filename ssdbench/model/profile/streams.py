@@ -1,19 +1,21 @@
-"""Define `mix` and `fio`: several streams at the same time, and job files of the user."""
+"""Define `mix`, `interference` and `fio`: several streams at once, and job files of the user."""
 
 import re
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, ClassVar, Self
+from itertools import product
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from ssdbench.foreign import plain
 from ssdbench.model.base import Mistake, ProfileModel, refuse
 from ssdbench.model.kind import PointsKind, StageKind
-from ssdbench.model.profile.sweeps import Extendable
+from ssdbench.model.profile.sweeps import Extendable, Settle
 from ssdbench.model.quantity import (
     WHOLE,
     Jobs,
+    Many,
     Positive,
     QueueDepth,
     ReadPercent,
@@ -214,6 +216,112 @@ class Mix(Extendable):
         return any(stream.read_percent for stream in self.streams)
 
 
+MOST_MIXES = 12  # of one `interference`: each takes half an hour or more
+
+
+class Readers(ProfileModel):
+    """Reads at random over the whole drive: one load for each depth, or for each rate."""
+
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one read."""
+    iodepth: Many[QueueDepth] = Field(default=(4,), min_length=1)
+    """Reads in flight, as fast as the drive answers them."""
+    rate_iops: Many[Positive] = Field(default=(), examples=[[500, 2000]])
+    """Offered rates in IOPS, instead of `iodepth`; latency then includes the wait for a slow
+    read before."""
+
+
+class Writers(ProfileModel):
+    """Writes at random over the whole drive, each load at a rate."""
+
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
+    """Size of one write."""
+    share_percent: Many[Share] = Field(
+        default=(10.0, 25.0, 40.0, 55.0, 70.0, 85.0), alias="share", min_length=1
+    )
+    """Write loads, as shares of the bytes per second that the warm-up wrote when it was steady."""
+    rate_iops: Many[Positive] = Field(default=(), examples=[[50, 100, 200]])
+    """Write loads in IOPS, instead of `share`."""
+    flush_every: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
+        default=None, examples=[1]
+    )
+    """Number of writes after which the cache of the drive is flushed (fsync). Flushes wait for one
+    another, so these writes come from 16 jobs that share the rate."""
+
+
+class Interference(Extendable):
+    """Measure reads beside growing write loads: the largest write load at which reads keep a limit.
+
+    Each load of the readers is measured beside each load of the writers; each pair is a point.
+    """
+
+    kind: ClassVar[PointsKind] = StageKind.INTERFERENCE
+    reads: ClassVar[bool] = True
+
+    readers: Readers = Readers()
+    """The reads whose latency is limited."""
+    writers: Writers = Writers()
+    """The writes beside them."""
+    percentile: Literal["p99", "p99.9"] = "p99.9"
+    """Percentile of the read latency that is limited."""
+    limit_s: Seconds = Field(alias="limit", examples=["10ms"])
+    """Largest latency of this percentile."""
+    settle: Settle = Settle.model_validate({"window": "2m", "max_time": "10m"})
+    """How points settle: for a time, because a low rate may take days to write the spare area."""
+
+    @model_validator(mode="after")
+    def _sized(self) -> Self:
+        mistakes: list[Mistake] = []
+        for key, side, other in (
+            ("readers", self.readers, "iodepth"),
+            ("writers", self.writers, "share_percent"),
+        ):
+            if side.rate_iops and other in side.model_fields_set:
+                name = other.removesuffix("_percent")
+                mistakes.append(((key, "rate_iops"), f"give either `{name}` or `rate_iops`"))
+        reads, writes = len(self.read_loads), len(self.write_loads)
+        if reads * writes > MOST_MIXES:
+            why = f"{reads} read loads beside {writes} write loads are {reads * writes} points"
+            mistakes.append((("writers",), f"{why}; at most {MOST_MIXES} are measured"))
+        refuse(mistakes)
+        return self
+
+    @property
+    def read_loads(self) -> tuple[float, ...]:
+        """Return the loads of the readers, lowest first: their rates, or else their depths."""
+        return tuple(sorted(self.readers.rate_iops or self.readers.iodepth))
+
+    @property
+    def write_loads(self) -> tuple[float, ...]:
+        """Return the loads of the writers, lowest first: their rates, or else their shares."""
+        return tuple(sorted(self.writers.rate_iops or self.writers.share_percent))
+
+    @property
+    def mixes(self) -> tuple[Mix, ...]:
+        """Return each pair of loads as a mix. A share of 25 % stands there as a rate of 25 IOPS."""
+        pairs = product(self.read_loads, self.write_loads)
+        return tuple(self._mix(read, write) for read, write in pairs)
+
+    def _mix(self, read: float, write: float) -> Mix:
+        readers, writers = self.readers, self.writers
+        way = "rate_iops" if readers.rate_iops else "iodepth"
+        reads: dict[str, object] = {"name": READERS, "read": WHOLE_PERCENT, way: read}
+        writes: dict[str, object] = {"name": WRITERS, "rate_iops": write}
+        if writers.flush_every is not None:
+            writes |= {"flush_every": writers.flush_every, "numjobs": FLUSHERS}
+        streams = [reads | {"block": readers.block_bytes}, writes | {"block": writers.block_bytes}]
+        name = f"reads {self._words(readers, read)}, writes {self._words(writers, write)}"
+        return Mix.model_validate({"name": name, "streams": streams})
+
+    @staticmethod
+    def _words(side: Readers | Writers, load: float) -> str:
+        if side.rate_iops:
+            return f"{load:g} IOPS"
+        return f"QD {load:g}" if isinstance(side, Readers) else f"{load:g} %"
+
+
+READERS, WRITERS = "readers", "writers"  # names of the streams of `interference`
+FLUSHERS = 16  # jobs of writers that flush: each waits for its own flush
 MOST_NAME = 40  # characters of a job's name
 
 

@@ -15,6 +15,7 @@ from ssdbench.report.plots.series import RepeatTraces, SettleFigure, SettlePanel
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import page, pointplots, points, words
 from ssdbench.report.view.points import LABEL, drawn_points, worst_first
+from ssdbench.report.view.rates import interference_blocks
 from ssdbench.report.view.words import record_table
 from ssdbench.stats.bounds.streams import DELIVERED
 from ssdbench.units import counted, format_count, format_duration
@@ -26,6 +27,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[page.B
     """Yield heat maps and plots, then tables of points and repeats."""
     if KINDS[found.kind].ascending:
         yield page.Prose(SPAN_LEAD)
+    yield from interference_blocks(stage, found.interference)
     if found.points:
         drawn = drawn_points(run.result, run.asked)
         yield from points.overview(found.points)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ssdbench.model.found import InterferenceCurve, WriteLoad
 from ssdbench.model.rates import LoadFound, RateFound, RateStep
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.metrics import percentiles_of
@@ -151,6 +152,92 @@ def _steps(steps: Sequence[RateStep], before: str, name: str) -> page.Table:
         ),
     ]
     return page.table_of("Every offered rate", steps, columns, fold="Every offered rate")
+
+
+def interference_blocks(
+    stage: StageResult, curves: Sequence[InterferenceCurve]
+) -> Iterator[page.Block]:
+    """Yield the largest write load of each read load, the curves, and a table of all pairs."""
+    if not curves:
+        return
+    for curve in curves:
+        yield page.Prose(*_kept_load(curve))
+    yield page.Plots([_curves(stage, curves)])
+    columns: list[page.ColumnOf[tuple[InterferenceCurve, WriteLoad]]] = [
+        ("Reads", lambda one: one[0].readers),
+        (page.number("Writes [IOPS]"), lambda one: format_count(one[1].write_iops)),
+        (page.number("Writes [MB/s]"), lambda one: format_count(one[1].write_bytes_per_s / 1e6)),
+        (page.number("Reads [IOPS]"), lambda one: format_count(one[1].read_iops)),
+        (page.number("Percentile of reads"), lambda one: format_ns(one[1].value_ns)),
+        (
+            page.number("Upper limit", hint="one-sided, 95 %"),
+            lambda one: "too few" if one[1].upper_ns is None else format_ns(one[1].upper_ns),
+        ),
+        (
+            page.number("Reached share of the writes, at least"),
+            lambda one: f"{one[1].reached_percent:.4g} %",
+        ),
+        (
+            "Limit kept",
+            lambda one: page.Cell("yes", "good") if one[1].kept else page.Cell("no", "bad"),
+        ),
+    ]
+    pairs = [(curve, load) for curve in curves for load in curve.loads]
+    yield page.table_of("Reads beside each write load", pairs, columns)
+
+
+def _kept_load(curve: InterferenceCurve) -> tuple[str, str]:
+    """Return the answer of one read load in words, and its tone."""
+    limit = f"{curve.percentile} of reads within {format_ns(curve.limit_ns)}"
+    lowest, highest = curve.loads[0].write_iops, curve.loads[-1].write_iops
+    if curve.kept_iops is None:
+        return (
+            f"{curve.readers}: no write load kept {limit}; the lowest was "
+            f"{format_count(lowest)} IOPS."
+        ), "bad"
+    told = f"{curve.readers}: {format_bound(curve.kept_iops)} write IOPS keep {limit}"
+    if curve.failed_iops is None:
+        told += f"; {format_count(highest)} IOPS are the highest load that was measured"
+    else:
+        told += f", and {format_count(curve.failed_iops)} do not"
+    if curve.likely_iops is not None:
+        told += f"; the limit is likely reached at {format_count(curve.likely_iops)} IOPS"
+    why = "" if curve.verdict == "VALIDATED" else "a point up to this load is not"
+    return words.sentence(words.mark_unvalidated(told, why)), "bad" if why else ""
+
+
+def _curves(stage: StageResult, curves: Sequence[InterferenceCurve]) -> page.Plot:
+    name, limit_ns = curves[0].percentile, curves[0].limit_ns
+    loads = sorted({load.write_iops for curve in curves for load in curve.loads})
+    return page.Plot(
+        name=f"interference-{stage.name}",
+        title="Latency of reads over the write load",
+        caption="One line for each read load; crosses are pairs that did not keep the limit.",
+        alt=f"{name} of reads over write loads from {format_count(loads[0])} to "
+        f"{format_count(loads[-1])} IOPS, with its limit of {format_ns(limit_ns)}.",
+        figure=LinesFigure(
+            (*map(_line_of, curves), *_failed(curves)),
+            "writes [IOPS]",
+            "latency",
+            tuple((load, format_count(load)) for load in loads),
+            log_x=True,
+            log_y=True,
+            latency=True,
+            limits=((limit_ns, f"limit of {name}\n{format_ns(limit_ns)}"),),
+        ),
+    )
+
+
+def _line_of(curve: InterferenceCurve) -> Line:
+    places = tuple(load.write_iops for load in curve.loads)
+    return Line(curve.readers, places, tuple(load.value_ns for load in curve.loads))
+
+
+def _failed(curves: Sequence[InterferenceCurve]) -> Iterator[Line]:
+    lost = [load for curve in curves for load in curve.loads if not load.kept]
+    if lost:
+        places = tuple(load.write_iops for load in lost)
+        yield Line("limit not kept", places, tuple(load.value_ns for load in lost), failed=True)
 
 
 def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> page.Headline:
