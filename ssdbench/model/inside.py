@@ -103,6 +103,8 @@ class ProbeNumbers(Model):
     cache_bytes: int | None = None
     mb_per_s_within: float | None = None
     mb_per_s_after: float | None = None
+    recovered_bytes: int | None = None  # of the SLC cache, after a rest of `rest_s`
+    rest_s: float | None = None
     stripe_bytes: int | None = None
     reads_at_once: float | None = None
     depth_for_90_percent: int | None = None

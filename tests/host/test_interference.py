@@ -15,8 +15,8 @@ pytestmark = pytest.mark.host
 PROFILE = """
 precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
 steady: {rule: pss, workload: {block: 4KiB, iodepth: 32}, max_fills: 4}
-repeats: 3
-window: 40s
+repeats: 4
+window: 60s
 settle: {unbroken: 10s}
 seed: 1
 measure:
@@ -45,9 +45,9 @@ def measured(directory: Path, target: str, stages: str) -> list[InterferenceCurv
 @pytest.mark.parametrize(
     ("target", "rates", "flush", "limit_ms"),
     [
-        ("sim:x25m-g2-160,capacity=1GiB", [44, 110, 175, 241, 307, 372], "", 4.0),
-        ("sim:x25m-g2-160,capacity=1GiB", [44, 110, 175, 241, 307], "flush_every: 1", 41.0),
-        ("sim:intel320,capacity=1GiB", [363, 908, 1452, 1997, 2541, 3086], "", 2.1),
+        ("sim:x25m-g2-160,capacity=1GiB", [44, 110, 175, 241, 307], "", 4.0),
+        ("sim:x25m-g2-160,capacity=1GiB", [44, 110, 175], "flush_every: 1", 39.0),
+        ("sim:intel320,capacity=1GiB", [908, 1452, 1997, 2541], "", 2.1),
     ],
 )
 def test_a_mix_that_was_not_measured_is_predicted_within_ten_percent(

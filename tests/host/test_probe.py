@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from ssdbench.model.inside import ProbeFound
+from ssdbench.model.result import RunResult
 from tests.support.documents import checked
 
 pytestmark = pytest.mark.host
@@ -42,6 +44,34 @@ def test_the_slc_cache_of_a_qlc_drive_is_found(tmp_path: Path) -> None:
 
     # 0.1 GB static, and half of what is free at a quarter of its capacity.
     assert said["slc-cache"]["cache_bytes"] == pytest.approx(1.26e9, rel=0.25)
+
+
+# 0.1 GB static, and half of what is free at a quarter of its capacity, with three quarters written.
+BACK_BYTES = (12 / 1024 + 0.5 * (1 + 0.075 - 0.75) / 4) * (8 << 30)
+
+
+@pytest.mark.parametrize(("fold", "back_bytes"), [("yes", BACK_BYTES), ("no", 0)])
+def test_idle_time_gives_a_full_slc_cache_back_only_if_the_drive_empties_it(
+    tmp_path: Path, fold: str, back_bytes: float
+) -> None:
+    profile = tmp_path / "p.yaml"
+    profile.write_text(
+        "measure: [{probe: {of: [slc-cache], rests: [1s, 30s]}}]\nprecondition: []\n"
+    )
+    drive = f"sim:660p-1t,capacity=8GiB,link=400,slc_idle_fold={fold}"
+
+    argv = [sys.executable, "-m", "ssdbench", "run", str(profile), "--target", drive]
+    argv += ["--output", str(tmp_path / "run")]
+    subprocess.run(argv, capture_output=True, timeout=300, check=False)
+    ((_, found),) = RunResult.model_validate_json(
+        (tmp_path / "run/result.json").read_bytes()
+    ).having(ProbeFound)
+
+    # 131 MB a second leave the cache; in the first second less than what is above its new limit.
+    first, last = (row["recovered_bytes"] for row in found.measured if "rest_s" in row)
+    assert first <= 10e6
+    assert last == found.numbers.recovered_bytes == pytest.approx(back_bytes, rel=0.1, abs=10e6)
+    assert "of a full cache, idle time gives back" in found.answer
 
 
 def test_a_small_slc_cache_is_found_and_room_that_is_cache_is_no_spare_area(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from ssdbench.model.base import ProfileModel, refuse
 from ssdbench.model.kind import StageKind
-from ssdbench.model.quantity import Count, Many, SizeBytes, repeated
+from ssdbench.model.quantity import Count, Many, Seconds, SizeBytes, repeated
 from ssdbench.units import KIB, format_size
 
 
@@ -34,6 +34,15 @@ class Probes(ProfileModel):
 
     of: Many[ProbeName] = Field(default=tuple(ProbeName), min_length=1)
     """Which probes, in order."""
+    rests_s: Many[Seconds] = Field(default=(), alias="rests", examples=[["30s", "2m"]])
+    """Probe slc-cache: times without writes during the fill, from half of the drive on, after each
+    of which it finds how much of the full cache is back."""
+
+    @model_validator(mode="after")
+    def _of_the_cache(self) -> Self:
+        if self.rests_s and ProbeName.SLC_CACHE not in self.of:
+            refuse([(("rests",), "only the probe slc-cache rests; add it to `of`")])
+        return self
 
 
 class BlockSize(ProfileModel):

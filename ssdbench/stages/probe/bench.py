@@ -142,15 +142,32 @@ class Bench:
         return [max(one.write.bytes, 1) / max(one.write.runtime_s, 1e-9) for one in done]
 
     def latencies(
-        self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
+        self,
+        block_bytes: int,
+        iodepth: int,
+        span_bytes: int,
+        ios: int,
+        *,
+        rest_s: float = 2.0,
+        pattern: Pattern = Pattern.RANDOM,
+        offset: int = 0,
+        quiet_iops: float = 10.0,
     ) -> Floats:
-        """Let the drive rest with few reads; return latencies of the next `ios` random writes."""
+        """Let the drive rest with few reads; return latencies of the next `ios` writes."""
         quiet = self._job(
-            Pattern.RANDOM, 4 * KIB, 100, 1, span_bytes, None, runtime_s=rest_s, rate_iops=10.0
+            Pattern.RANDOM,
+            4 * KIB,
+            100,
+            1,
+            span_bytes,
+            None,
+            runtime_s=rest_s,
+            rate_iops=quiet_iops,
         )
         burst = self._job(
-            Pattern.RANDOM, block_bytes, 0, iodepth, span_bytes, ios * block_bytes, log=True
-        )
+            pattern, block_bytes, 0, iodepth, span_bytes, ios * block_bytes,
+            log=True, offset=offset,
+        )  # fmt: skip
         run = self._start([quiet, burst])
         return np.asarray(run.logged(burst.name).latency_ns, dtype=np.float64)
 
@@ -244,11 +261,12 @@ class ProbeStage(PlainStage):
         """Plan the least and the most bytes that the probe may write."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
+        rests_s = sum(getattr(self.probe, "rests_s", ()))
         return StagePlan.of(
             self,
             target,
             jobs=[self.title],
-            seconds=(most / fast, 10 * most / slow),
+            seconds=(most / fast + rests_s, 10 * most / slow + rests_s),
             bytes_written=(self.probe.least_share * most, most),
         )
 

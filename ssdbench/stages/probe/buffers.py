@@ -1,6 +1,7 @@
 """Find the SLC cache and the write buffer of a drive, and whether a flush waits for flash."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,21 +13,41 @@ from ssdbench.stats.inside.probing import (
     Flush,
     buffer_bytes,
     falls_at_once,
+    fast_writes,
     flush_waits,
     step_down,
 )
-from ssdbench.units import GIB, KIB, MIB, format_capacity, format_ns, format_size
+from ssdbench.units import (
+    GIB,
+    KIB,
+    MIB,
+    format_capacity,
+    format_duration,
+    format_ns,
+    format_size,
+)
 
 CACHE_BLOCK_BYTES = 128 * KIB
 CACHE_DEPTH = 32
+FIRST_PART = 0.5  # of the drive is written before the first rest, the others share what is left
 
 
+@dataclass(frozen=True)
 class SlcCache:
-    """Find the size of the SLC cache: the bytes after which a sequential fill gets slower."""
+    """Find the size of the SLC cache: the bytes after which a sequential fill gets slower.
 
+    With `rests_s` the fill has parts, and the drive idles for one of these times before each part
+    but the first: the writes that are fast then show how much of the cache is back.
+    """
+
+    rests_s: tuple[float, ...] = ()
     name = "slc-cache"
     title = "SLC cache from one sequential fill"
-    least_share = 1.0
+
+    @property
+    def least_share(self) -> float:
+        """Return the share that is always written: with rests, a fill without a cache ends early."""
+        return FIRST_PART if self.rests_s else 1.0
 
     def writes(self, size_bytes: int) -> int:
         """Return the bytes that the probe writes: one fill of the drive."""
@@ -34,8 +55,9 @@ class SlcCache:
 
     def ask(self, bench: Bench) -> Answer:
         """Fill the drive and search for a step down of the rate; the drive must be empty before."""
+        first = round(bench.size_bytes * (FIRST_PART if self.rests_s else 1)) // MIB * MIB
         per_second = bench.write(
-            Pattern.SEQUENTIAL, CACHE_BLOCK_BYTES, CACHE_DEPTH, bench.size_bytes, bench.size_bytes
+            Pattern.SEQUENTIAL, CACHE_BLOCK_BYTES, CACHE_DEPTH, bench.size_bytes, first
         )
         written = np.cumsum(per_second)
         step = step_down(list(per_second))
@@ -49,13 +71,36 @@ class SlcCache:
             said = "no SLC cache seen: the rate of a sequential fill never falls"
             return Answer(said, table=table)
         size, before, after = step
-        return Answer(
+        numbers = ProbeNumbers(
+            cache_bytes=round(size), mb_per_s_within=before / 1e6, mb_per_s_after=after / 1e6
+        )
+        found = (
             f"cache of about {format_capacity(round(size))}: {before / 1e6:.0f} MB/s within it, "
-            f"{after / 1e6:.0f} MB/s after it (the part that was free when the fill began)",
-            ProbeNumbers(
-                cache_bytes=round(size), mb_per_s_within=before / 1e6, mb_per_s_after=after / 1e6
+            f"{after / 1e6:.0f} MB/s after it (the part that was free when the fill began)"
+        )
+        if not self.rests_s:
+            return Answer(found, numbers, table)
+        back: dict[float, int] = {}
+        part_bytes = (bench.size_bytes - first) // len(self.rests_s) // MIB * MIB
+        for number, rest_s in enumerate(self.rests_s):
+            waited_ns = bench.latencies(
+                CACHE_BLOCK_BYTES, CACHE_DEPTH, bench.size_bytes, part_bytes // CACHE_BLOCK_BYTES,
+                rest_s=rest_s, pattern=Pattern.SEQUENTIAL, quiet_iops=1.0,
+                offset=first + number * part_bytes,
+            )  # fmt: skip
+            fast = fast_writes(list(waited_ns), CACHE_DEPTH, after / CACHE_BLOCK_BYTES)
+            back[rest_s] = fast * CACHE_BLOCK_BYTES
+        said = ", ".join(
+            f"{format_capacity(own)} after {format_duration(rest_s)}"
+            for rest_s, own in back.items()
+        )
+        rows = tuple({"rest_s": rest_s, "recovered_bytes": own} for rest_s, own in back.items())
+        return Answer(
+            f"{found}; of a full cache, idle time gives back: {said}",
+            numbers.model_copy(
+                update={"recovered_bytes": back[self.rests_s[-1]], "rest_s": self.rests_s[-1]}
             ),
-            table,
+            (*rows, *table),
         )
 
 

@@ -3,7 +3,8 @@
 A load counts as kept if the upper 95 % limit of the percentile is within the limit and the drive
 took at least 99 % of the write load in every repeat. A load above one that was not kept never
 counts, even if it was kept by chance. Between two measured loads the logarithm of the percentile is
-taken as a straight line, unless the two differ so much that the percentile may jump between them.
+taken as a straight line, unless the two differ so much that the percentile may jump between them,
+or one of them has too few reads for an upper limit.
 """
 
 import math
@@ -101,5 +102,6 @@ def predicted_ns(curve: InterferenceCurve, write_iops: float) -> float | None:
 
 
 def _jumps(low: WriteLoad, high: WriteLoad) -> bool:
-    """Tell whether the percentiles of two neighbours are too different for a line between them."""
-    return max(low.value_ns, high.value_ns) > JUMP * min(low.value_ns, high.value_ns)
+    """Tell whether no line is drawn between two neighbours, as they are too different or unsure."""
+    unsure = low.upper_ns is None or high.upper_ns is None
+    return unsure or max(low.value_ns, high.value_ns) > JUMP * min(low.value_ns, high.value_ns)

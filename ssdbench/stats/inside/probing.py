@@ -179,6 +179,27 @@ def falls_at_once(per_second: Sequence[float]) -> bool:
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
 
 
+def fast_writes(latency_ns: Sequence[float], iodepth: int, slow_iops: float) -> int:
+    """Return how many writes a cache took before the rate fell; 0 if all writes were slow.
+
+    The rate falls where the number of writes is farthest above a straight line over the time. If it
+    is nowhere fast, or fast from start to end, there is no such place. `slow_iops`: writes of this
+    size a second when the cache is full.
+    """
+    ended_s = np.cumsum(np.asarray(latency_ns, dtype=np.float64)) / iodepth / 1e9
+    count = len(ended_s)
+    if not count:
+        return 0
+    number = np.arange(1, count + 1)
+    fall = int(np.argmax(number / count - ended_s / ended_s[-1])) + 1
+    before = fall / ended_s[fall - 1]
+    if STEP * before < slow_iops:
+        return 0
+    left_s = ended_s[-1] - ended_s[fall - 1]
+    after = (count - fall) / left_s if left_s else before
+    return fall if after < STEP * before else count
+
+
 def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) -> int | None:
     """Return how many bytes a buffer took before writes waited, less the bytes that left it.
 

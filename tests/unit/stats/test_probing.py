@@ -12,6 +12,7 @@ from ssdbench.stats.inside.probing import (
     Trimmed,
     buffer_bytes,
     falls_at_once,
+    fast_writes,
     flush_waits,
     known_remap_unit,
     parallelism,
@@ -215,3 +216,15 @@ def test_the_effect_of_a_trim_cannot_be_told(
     fresh: float, before: tuple[float, float], after: float
 ) -> None:
     assert trim_effect(fresh, before, after)[0] is None
+
+
+@pytest.mark.parametrize("fast", [0, 50, 700, 1000])
+def test_the_writes_that_a_cache_took_are_counted(fast: int) -> None:
+    chance = np.random.default_rng(1)
+    spread = chance.uniform(0.7, 1.3, 1000)
+    latency_ns = np.where(np.arange(1000) < fast, 10e6, 32e6) * spread  # 3,200 and 1,000 a second
+
+    found = fast_writes(list(latency_ns), 32, 1000.0)
+
+    assert found == pytest.approx(fast, abs=5 if fast else 0)
+    assert fast_writes([], 32, 1000.0) == 0
