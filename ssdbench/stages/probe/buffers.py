@@ -46,7 +46,7 @@ class SlcCache:
 
     @property
     def least_share(self) -> float:
-        """Return the share that is always written: with rests, a fill without a cache ends early."""
+        """Return the share that is always written; with rests, a fill may end after its half."""
         return FIRST_PART if self.rests_s else 1.0
 
     def writes(self, size_bytes: int) -> int:
