@@ -4,8 +4,8 @@
  *
  * Collected units go to streams of their own: of gc_streams streams, the k-th takes what has been
  * collected k times since the host wrote it, and the last one also what has been collected more
- * often. One spare superblock is always kept for them: before a victim is begun, each stream and the
- * free superblocks have room for a whole superblock, and after it again, since a victim without
+ * often. One spare superblock is always kept for them: before a victim is begun, each stream and
+ * the free superblocks have room for a whole superblock, and after it again, since a victim without
  * anything to gain is never taken. So a full or worn-out drive answers SSDB_E_NOSPACE instead of
  * hanging.
  *

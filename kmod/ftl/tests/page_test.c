@@ -91,7 +91,7 @@ LARGE_TEST(a_part_of_a_full_drive_has_all_the_spare_to_itself)
 	rig_end(&rig);
 }
 
-/* Write amplification of uniform writes to every other unit, the rest filled and never rewritten. */
+/* Write amplification of uniform writes to every other unit; the rest is never rewritten. */
 static double beside_static_data(u64 streams, u64 policy)
 {
 	struct rig rig;
