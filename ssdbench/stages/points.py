@@ -198,6 +198,28 @@ class PointStage(PlainStage):
     def _in_all(self, target: TargetInfo, hint: RateHint, drive: PlanEnd) -> tuple[float, int]:
         """Estimate the seconds and the bytes written of all repeats that are left."""
         over = by_point(self.done)
+        points = self._all_costs(target, hint, drive)
+        costs = [cost for name, own in points for cost in own[len(over.get(name, ())) :]]
+        if self._back is not None and hint.warmed_up and self._again not in over:
+            if over:  # the return makes up for repeats that took the least time, or the most
+                drive_before = PlanEnd(not drive.fast, not drive.at_once)
+                points = self._all_costs(target, hint, drive_before)
+            else:
+                drive_before = drive
+            before_s = sum(seconds for _, own in points for seconds, _ in own)
+            so_far_s = self._before_s(self._back, hint, drive_before) + before_s
+            left_s = self._at_work_s - so_far_s - self.how.write_window_s
+            how = replace(self._how_again, measure_s=max(HORIZON_S, left_s))
+            last = [point.workload for point in self.groups[-1] if point.workload.writes]
+            if last and all(self._alike(one, self._back) for one in last):
+                how = replace(how, spare_share=0.0)  # the last points wrote enough
+            costs.append(self._repeat(self._back, how, target, hint, drive))
+        return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
+
+    def _all_costs(
+        self, target: TargetInfo, hint: RateHint, drive: PlanEnd
+    ) -> list[tuple[str, list[tuple[float, float]]]]:
+        """Return the seconds and bytes of each repeat, by point and by change of the layout."""
         points = [
             (point.id, self._costs(point, target, hint, drive, place))
             for place, group in enumerate(self.groups)
@@ -209,17 +231,7 @@ class PointStage(PlainStage):
             slower = replace(hint, sequential_bytes_per_s=hint.reordering_bytes_per_s)
             own = slower if in_order else hint
             points.append((one.point.id, [self._repeat(workload, how, target, own, drive)]))
-        costs = [cost for name, own in points for cost in own[len(over.get(name, ())) :]]
-        if self._back is not None and hint.warmed_up and self._again not in over:
-            before_s = sum(seconds for _, own in points for seconds, _ in own)
-            so_far_s = self._before_s(self._back, hint, drive) + before_s
-            left_s = self._at_work_s - so_far_s - self.how.write_window_s
-            how = replace(self._how_again, measure_s=max(HORIZON_S, left_s))
-            last = [point.workload for point in self.groups[-1] if point.workload.writes]
-            if last and all(self._alike(one, self._back) for one in last):
-                how = replace(how, spare_share=0.0)  # the last points wrote enough
-            costs.append(self._repeat(self._back, how, target, hint, drive))
-        return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
+        return points
 
     def _first(self, place: int, point: Point) -> bool:
         """Tell whether a point is the first in its group to write the group's new layout.

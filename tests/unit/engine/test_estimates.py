@@ -29,6 +29,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.report.read import StoredRun
+from ssdbench.stages.points import AT_WORK, PointStage
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.inside.probing import proven_unit
@@ -401,3 +402,21 @@ def test_a_sweep_tells_less_time_the_more_of_its_repeats_are_over(
     assert all(e.ends_after_s[0] <= took_s <= e.ends_after_s[1] for e in said if e.ends_after_s)
     assert last.ends_after_s[1] - last.ran_s < whole[1] / 4
     assert last.ends_after_s[1] - last.ends_after_s[0] < whole[1] / 4
+
+
+def test_the_return_after_quick_repeats_may_last_until_the_run_is_long_enough(
+    tmp_path: Path,
+) -> None:
+    drive = inspect("sim:x25m-g2-160,capacity=256MiB")
+    text = "measure: [{sweep: {block: 4KiB, read: 0, iodepth: 32}}]"
+    (sweep,) = (
+        one for one in stages(load_profile(text, "p"), drive) if isinstance(one, PointStage)
+    )
+    one = stored(DEMO, tmp_path).stages[2].points[0].repeats[0]
+    done = [one.model_copy(update={"point": sweep.points[0].id})] * sweep.repeats
+
+    rest = sweep.after(done).plan(drive, rate_hint(drive)).seconds
+
+    # Ten repeats take 11 min each at least, and the fill and the warm-up before them 42 min.
+    assert rest[1] >= AT_WORK * sweep.how.unbroken_s - (10 * 11 + 42) * 60
+    assert rest[1] < sweep.plan(drive, rate_hint(drive)).seconds[1], rest
