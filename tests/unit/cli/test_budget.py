@@ -133,7 +133,7 @@ def test_a_run_measures_what_was_left_out_if_the_warm_up_shows_a_faster_drive(
     """The drive writes about 350 times a second."""
     profile, out = tmp_path / "tiny.yaml", tmp_path / "out"
     profile.write_text(f"{TINY}unit: 4KiB\n".replace("repeats: 12", "repeats: 3"))
-    given = [str(profile), "--budget", "100m", "--rated", "random_write_iops=60", "--json"]
+    given = [str(profile), "--budget", "150m", "--rated", "random_write_iops=30", "--json"]
 
     assert run(["plan", *given]) == 0
     before = json.loads(capfd.readouterr().out)
