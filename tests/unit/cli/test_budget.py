@@ -158,7 +158,7 @@ def test_a_resumed_run_still_says_that_it_planned_again(
 ) -> None:
     profile, out = tmp_path / "tiny.yaml", tmp_path / "out"
     profile.write_text(f"{TINY}unit: 4KiB\n".replace("repeats: 12", "repeats: 3"))
-    given = ["--budget", "100m", "--rated", "random_write_iops=60", "--max-writes", "4GiB"]
+    given = ["--budget", "150m", "--rated", "random_write_iops=30", "--max-writes", "4GiB"]
 
     assert run(["run", str(profile), *given, "--output", str(out), "--json"]) == 1
     first = json.loads(capfd.readouterr().out)["result"]
@@ -232,7 +232,7 @@ def test_a_short_time_keeps_the_point_that_the_plan_names() -> None:
     text = Path("profiles/pessimistic.yaml").read_text()
     text += "plan: {block: 16KiB, read: 70, outstanding: 128}\n"
     profile = load_profile(text, "pessimistic")
-    whole = RunRequest(profile, "x", text, "sim:pm9a3,scale=1", budget_s=5 * 3600)
+    whole = RunRequest(profile, "x", text, "sim:pm9a3,scale=1", budget_s=5.5 * 3600)
 
     cut, _ = fitted(whole, target_of(whole))
 
