@@ -145,7 +145,7 @@ def test_a_run_measures_what_was_left_out_if_the_warm_up_shows_a_faster_drive(
     assert kinds == ["precondition", "steady", "sweep", "span"]
     (said,) = [one for one in result["findings"] if one["code"] == "planned-again"]
     assert said["message"] == (
-        "the rates of the warm-up changed the plan for 1 h 40 min: nothing is left out"
+        "the rates of the warm-up changed the plan for 2 h 30 min: nothing is left out"
     )
     kept = json.loads((out / "manifest.json").read_text())
     assert kept["profile_text"] == result["profile_text"]
