@@ -400,8 +400,9 @@ def test_a_sweep_tells_less_time_the_more_of_its_repeats_are_over(
     first, last = said[0], said[-1]
     assert first.ends_after_s is not None and last.ends_after_s is not None
     assert all(e.ends_after_s[0] <= took_s <= e.ends_after_s[1] for e in said if e.ends_after_s)
-    assert last.ends_after_s[1] - last.ran_s < whole[1] / 4
-    assert last.ends_after_s[1] - last.ends_after_s[0] < whole[1] / 4
+    # One of four repeats is left, and a likely time is up to a third longer than the shortest.
+    assert last.ends_after_s[1] - last.ran_s < whole[1] / 3
+    assert last.ends_after_s[1] - last.ends_after_s[0] < whole[1] / 3
 
 
 def test_the_return_after_quick_repeats_may_last_until_the_run_is_long_enough(
