@@ -87,8 +87,8 @@ def cell(text: str) -> str:
 def read_regular(path: Path) -> bytes:
     """Read a regular file.
 
-    Raises OSError, also for a pipe or a device, where reading may hang; for a link, which may point
-    to such a file; and for a file larger than 1 GiB.
+    Raises OSError if the file cannot be read. Raises it also for a pipe or a device, where reading
+    may hang; for a link, which may point to such a file; and for a file larger than 1 GiB.
     """
     with os.fdopen(open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -192,8 +192,8 @@ def require_no_node(path: Path) -> None:
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file under a temporary name and rename it; do not follow a link at `path`.
 
-    Raises OSError, also for a device. The file is not synced to disk; a report can be rendered
-    again.
+    Raises OSError if the file cannot be written, or if `path` is a device. The file is not synced
+    to disk; a report can be rendered again.
     """
     require_no_node(path)
     beside = path.with_name(f".{path.name}.draft")

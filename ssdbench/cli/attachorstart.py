@@ -131,8 +131,8 @@ def require_same_work(
 
     Callers use the returned manifest and do not read the file again, because another user may
     replace the file meanwhile. `is_target` checks the stored name and identity of the target. The
-    profile texts are compared, because a stored hash can be forged; a profile that a budget
-    shortened has only its hash.
+    profile texts are compared, because a stored hash can be forged. Of a profile that a budget
+    shortened only the hash is stored, so the hash is compared.
     """
     from ssdbench.engine.manifest import Manifest
     from ssdbench.engine.store import load

@@ -162,7 +162,7 @@ def restore(forget: str | None, as_json: bool) -> None:
     if not as_json:  # print these first, as a restore below may fail
         for change in given_up:
             was = change.was or NOTHING
-            answer(f"{change.drive} {change.attribute}: forgotten (it was {was})")
+            answer(f"{change.drive} {change.attribute}: forgotten, not restored (it was {was})")
     changes, lasting = restore_settings(), changed_formats()
     if as_json:
         document(

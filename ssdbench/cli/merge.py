@@ -72,7 +72,7 @@ def command(
     drives = members(found.runs)
     points = population(drives, asked)
     if not points:
-        raise UsageError("these runs measured no point", hint="Merge runs that have a sweep.")
+        raise UsageError("these runs measured no point", hint="Merge runs with a `sweep`.")
     shown = (found.results, points, asked, found.notes)
     write_file(html, "page", lambda: render_lot(*shown).encode())
     write_file(csv_file, "table", lambda: lot_csv(drives, points))

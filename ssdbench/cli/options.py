@@ -45,7 +45,7 @@ class Quantity(FloatParameter, ABC):
 
     @abstractmethod
     def parsed(self, text: str) -> float:
-        """Return the value of a text. Raises ValueError with a sentence for the user."""
+        """Convert a text to a number. Raises ValueError with a sentence for the user."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

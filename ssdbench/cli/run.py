@@ -279,7 +279,7 @@ def _export_jobs(wishes: "RunRequest", directory: Path) -> int:
 def _typed_consent(wishes: "RunRequest") -> "RunRequest":
     """Show what would be destroyed, and ask the user to type the identity of the drive.
 
-    If the drive also needs another option, raise TargetRefused without asking.
+    If the drive needs another option in addition to --destroy, raise TargetRefused without asking.
     """
     from dataclasses import replace
 

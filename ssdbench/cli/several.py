@@ -197,7 +197,7 @@ ORDERED = {*RunOptions.__annotations__, "argv", "beside"}
 
 
 def ordered(profile: str, target: str, order: Path) -> RunRequest:
-    """Return the request that `run --side-by-side` stored in `order`. Raises UsageError."""
+    """Return the options that `run --side-by-side` stored in file `order`. Raises UsageError."""
     if processes.side_by_side_leader() is None:
         raise UsageError("--beside is for the processes of `run --side-by-side` only")
     wishes = conduct.asked(profile, target=target)

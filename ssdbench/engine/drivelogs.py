@@ -52,9 +52,11 @@ class FlashCounter:
     ) -> FlashWritten | None:
         """Wait until the flash counter stops changing; return the reading, and its step if known.
 
+        The step is the number of bytes by which the counter grows at a time.
+
         A counter that still changes after LONGEST_S is read as it is; its step is then at least the
-        last change. If `hurried` becomes true, the newest reading is returned at once, without a
-        step.
+        last change. If `hurried` returns True, the newest reading is returned at once, and its
+        step is unknown.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0

@@ -162,7 +162,7 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
-        """Open a journal and remove an incomplete last line. Raises UsageError without records."""
+        """Open a journal and remove an incomplete last line. Raises UsageError if none is left."""
         if not path.is_file():
             raise UsageError(
                 f"{path.parent} is not a run directory: it has no {path.name}",

@@ -192,7 +192,7 @@ class EngineSupport:
 
 
 def engine_support(info: TargetInfo | None = None) -> EngineSupport:
-    """Find which engines host and drive (if given) support. Raises HostLacks without fio."""
+    """Find which engines host and drive (if given) support. Raises HostLacks if fio is missing."""
     _, engines = installed()
     found = EngineSupport(engines, iouring.unusable(), iouring.takes_commands())
     if info is None:

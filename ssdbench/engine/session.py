@@ -76,9 +76,9 @@ class TargetSession(Protocol):
     def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
         """Read the bytes written by the host and to flash from the drive's logs; None if unknown.
 
-        The method waits a minute or more for a slow counter. If `hurried` returns True, the method
-        returns at once a reading that is too inexact to use. The method sends admin commands, so do
-        not call it during a measurement.
+        This call waits a minute or more for a counter that the drive updates slowly. If `hurried`
+        returns True, it returns at once a reading that is too inexact to use. The method sends
+        admin commands, so do not call it during a measurement.
         """
         return None
 

@@ -79,7 +79,7 @@ class SimulatedSession(TargetSession):
         """Do nothing, because no other process can change the locked state of the drive."""
 
     def save(self) -> None:
-        """Do nothing, because the kernel keeps a mapped file even if the process is killed."""
+        """Do nothing: the kernel keeps changes of a mapped file even if the process is killed."""
 
     def counters(self) -> Counters:
         """Read the counters of the simulation core."""

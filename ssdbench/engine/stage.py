@@ -48,7 +48,7 @@ class RecentWrites:
     written_bytes: int = 0
 
     def follows(self, workload: Workload, written_bytes: int, unit_bytes: int = 0) -> None:
-        """Add the flash bytes that one run of the generator overwrote; ignore runs that only read.
+        """Add the flash bytes that one run of fio overwrote; a run that only reads adds none.
 
         `unit_bytes` is the proven mapping unit; it is 0 if no unit is proven.
         """

@@ -96,7 +96,7 @@ class RunStore:
 
     @classmethod
     def open(cls, path: Path) -> "RunStore":
-        """Open an existing run directory. Raises UsageError without a manifest."""
+        """Open an existing run directory. Raises UsageError if it has no manifest."""
         if not (path / rundirectory.MANIFEST).is_file():
             raise UsageError(
                 f"{path} is not a run directory: it has no {rundirectory.MANIFEST}",

@@ -45,9 +45,9 @@ class Answer:
 def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) -> Answer:
     """Answer one SELECT over the views drives, points, repeats and findings.
 
-    The views have the rows of one version of the method. `method` selects this version; the default
-    is the newest. Before the query, the SHA-256 of every file is compared with the stored one.
-    Raises UsageError, HostLacks.
+    The views have the rows of one version of the method: the version `method`, or else the newest.
+    Before the query, the SHA-256 of every file is compared with the stored one. Raises UsageError,
+    HostLacks.
     """
     parts = store.parts()
     for part in parts:

@@ -26,7 +26,7 @@ _ROW = re.compile(r"^(\w2\w)\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+\d+\s*$", re.M)
 
 
 def missing() -> str:
-    """Return a sentence that names a program that is not installed; empty if all are installed."""
+    """Name a program that is not installed, in a sentence; empty if all are installed."""
     for program in PROGRAMS:
         if command.which(program) is None:
             return f"{program} is not installed (package blktrace)"

@@ -164,7 +164,7 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
 
 
 def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
-    """Return the 4 KiB at each address; None if unreadable. Raises OSError without access."""
+    """Return the 4 KiB at each address; None if unreadable. Raises OSError if access is denied."""
     descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
@@ -230,7 +230,7 @@ class Zone:
 
 
 def report_zones(node: Path) -> list[Zone]:
-    """Return all zones of a device. Raises OSError without zones, DeviceLost or HostLacks."""
+    """Return a device's zones. Raises OSError if it has none, DeviceLost or HostLacks."""
     zones: list[Zone] = []
     with opened(node) as descriptor:
         while some := _reported(descriptor, zones[-1] if zones else None):

@@ -1,8 +1,8 @@
 """Escape a name for the program that reads it, or refuse the name; no I/O.
 
-A name is a path, an address or a serial number. Another person may have chosen its letters, and
-each program gives some letters a special meaning. No shell reads these names, so only the rules of
-the program itself matter.
+A name is a path, an address or a serial number. Another user may have chosen a name with characters
+that have a special meaning to a program. No shell reads these names, so only the rules of the
+program itself matter.
 
 This list has no entry for these programs: dmsetup, which ssdbench never starts; wipefs, lsblk, mkfs
 and others, which get absolute paths of nodes as single arguments; make and apt, for which

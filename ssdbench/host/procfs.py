@@ -285,7 +285,7 @@ def _share_descriptors(process: Path, thread: str) -> bool:
 
     If the file tables are shared, the thread's descriptors need no check; a process may have
     thousands of threads. The result is False if the kernel gives no answer. Then the caller checks
-    the thread's descriptors, too, which only takes longer.
+    the descriptors of the thread in addition to those of the process; this only takes longer.
     """
     number = _KCMP.get(os.uname().machine)
     if number is None or process.parent != Path("/proc"):

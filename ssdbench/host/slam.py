@@ -35,7 +35,7 @@ def sweep(sysfs: Sysfs | None = None) -> None:
 
 
 class Instance:
-    """One instance (a kernel thread) of the load generator. Raises HostLacks without the module."""
+    """One kernel thread of the load generator. Raises HostLacks if the module is missing."""
 
     def __init__(self, name: str, sysfs: Sysfs | None = None) -> None:
         self._sysfs = sysfs or Sysfs()

@@ -432,7 +432,7 @@ class KeptRun:
             self._trouble = self._trouble or error.strerror or str(error)
 
     def where(self) -> str:
-        """Return a sentence that says where the output is; an empty text if there is no output."""
+        """Say in a sentence where the output is; an empty text if there is no output."""
         if self._trouble:
             return f"the output in {self.path} is incomplete: {self._trouble}"
         what = "the guest's console and the command's output are kept in"

@@ -65,7 +65,7 @@ class Budget(Model):
 
     @property
     def proves(self) -> str:
-        """Return one sentence that says whether the shortened run can be VALIDATED."""
+        """Say in words whether the shortened run can be VALIDATED."""
         if self.lacks:
             return f"cannot be VALIDATED: {'; '.join(self.lacks)}"
         return "can be VALIDATED, if the drive is steady and the time is enough"

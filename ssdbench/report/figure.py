@@ -1,8 +1,8 @@
 """Define what a plot of a report must have: a drawing, and its data as rows.
 
 Long series are thinned: the series is cut into bins, and from each bin the plot shows only the
-lowest and the highest value. So every stall and burst remains visible. The rows have the same
-thinned values.
+lowest and the highest value. So every stall and burst remains visible. The rows hold
+only these values.
 """
 
 import csv

@@ -11,10 +11,9 @@ other, so the time of copying is added to the host's. The whole course of a run 
 the place of the cliff tells the policy apart from the spare area, which the last rates do not.
 
 The search is a grid: spare area x policy x streams x copy cost x flash rate, and then the
-superblock's size where zones were rewritten. It has no random starts and ends after a fixed number
-of simulations.
-The loss is the mean absolute logarithm of measured over predicted rate; the last fill has half of
-the weight.
+superblock's size where zones were rewritten. No start is random, and the search ends after a fixed
+number of simulations. The loss is the mean absolute logarithm of measured over predicted rate; the
+last fill has half of the weight.
 
 Uncertainty of parameters and predictions is from leaving out one workload at a time (jackknife+,
 Barber et al. 2021): the fit is repeated without it and predicts it.

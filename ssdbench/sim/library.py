@@ -235,7 +235,7 @@ class CoreError(IntEnum):
     SIZE = 11
 
     def sentence(self) -> str:
-        """Return a sentence that tells a user what this error means."""
+        """Say to a user what this error means."""
         return _SENTENCES.get(self, "the simulated drive cannot be used")
 
 

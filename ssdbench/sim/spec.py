@@ -68,7 +68,7 @@ def scaled(
 
 
 def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
-    """Return a sentence that compares the random write rates of the small and the whole drive."""
+    """Compare the random write rates of the small and the whole drive in a sentence."""
     same = "rates and latencies are unchanged"
     if full["ftl"] != PAGE:
         return same

@@ -227,7 +227,7 @@ class VirtualClock:
 
     @property
     def message(self) -> str:
-        """Return a sentence that says why the library ended fio; empty if it did not end fio."""
+        """Say in a sentence why the library ended fio; empty if it did not end fio."""
         return bytes(self._page.message).split(b"\0", 1)[0].decode(errors="replace")
 
     @property

@@ -75,8 +75,8 @@ def fill_proof(
 ) -> Sequence[Finding]:
     """Return findings that say why a finished fill is not proven; empty if it is proven.
 
-    `planned` is the bytes that the fill should write, `seen` the bytes in the measured seconds, and
-    `told` the bytes that the health log counted.
+    `planned` is the bytes that the fill should write, `seen` the bytes that fio reported
+    second by second, and `told` the bytes that the drive's health log counted.
     """
     comparable = bool(after.epoch) and after.epoch == before.epoch
     counted = after.written_bytes - before.written_bytes if comparable else seen

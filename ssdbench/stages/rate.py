@@ -128,7 +128,7 @@ class Rate(RateGoal, PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[RateStep]) -> Iterator[Unit[OfferedRate]]:
-        """Yield one rate after another; the next rate depends on which rates kept the limit."""
+        """Yield one rate after another; the next one depends on which stayed within the limit."""
         while (asked := self.upcoming(context, done)) is not None:
             counts = f"{self.each} {asked.search}"
             counts += f" of {self.repeats}" if asked.search <= self.repeats else ""

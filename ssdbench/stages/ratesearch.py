@@ -1,9 +1,9 @@
 """Decide from the rates offered so far which rate is offered next, and for how long; no I/O.
 
 A first search, which does not count, finds three numbers: the approximate rate, the IOPS that the
-drive completes when requests always wait, and the time between two stalls. The later searches begin
-at the approximate rate, with windows that are long enough for the stalls. If requests waited for a
-free client, the rate is offered again from more clients.
+drive completes when its queue is never empty, and the time between two stalls. The later searches
+begin at the approximate rate, with windows that are long enough for the stalls. If requests waited
+for a free client, the rate is offered again from more clients.
 """
 
 import math

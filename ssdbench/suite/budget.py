@@ -317,7 +317,7 @@ class _Fit:
         return spec.AccessOrder.RANDOM if spec.AccessOrder.RANDOM in values else min(values)
 
     def said(self, cut: Cut) -> str:
-        """Return a sentence that describes a cut."""
+        """Describe a cut in a sentence."""
         profile = self.wishes.profile
         if cut.kind == "stage":
             number = int(cut.value)

@@ -1,4 +1,4 @@
-"""List all reasons why a target must not be overwritten; a question without an answer is one."""
+"""List the reasons why a target must not be overwritten; an unanswered question is a reason."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -123,7 +123,7 @@ class LiveHost(usage.BlockUsage):
         return any(page is not None and nvme.namespace(page).shared for page in asked)
 
     def locked(self) -> list[str]:
-        """Return the drive's reservations and locks. Raises DeviceError without its answer."""
+        """Return the drive's reservations and locks. Raises DeviceError if it does not answer."""
         return list(dict.fromkeys(lock for found in self._asked() for lock in _locks(found)))
 
     def _drives(self) -> list[str]:

@@ -236,7 +236,10 @@ _READ = (
 
 
 def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[list[Zone], dict[str, str]]:
-    """Return a zoned drive's zones and a fact that describes them; empty for other drives."""
+    """Return a zoned drive's zones, and a line of text about them for the report.
+
+    Both are empty for other drives.
+    """
     queue = f"/sys/block/{kernel}/queue"
     if (sysfs.find(f"{queue}/zoned") or "none").strip() == "none":
         return [], {}

@@ -482,7 +482,7 @@ def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_aske
         assert ssdbench("run", str(tmp_path / "p.yaml"), *target, *limit).returncode == 1
 
         done = ssdbench("restore", "--forget", id_)
-        assert done.stdout == f"{id_} queue/read_ahead_kb: forgotten (it was {was})\n"
+        assert done.stdout == f"{id_} queue/read_ahead_kb: forgotten, not restored (it was {was})\n"
         assert "nothing to restore" in ssdbench("restore").stdout
         kept = json.loads((ssdbench.settings / "forgotten.log").read_text())
         assert (kept["drive"], kept["was"]) == (id_, was)

@@ -229,7 +229,7 @@ class Failure(Part):
 
 
 class Failed(Document):
-    """The document of a command that failed."""
+    """The JSON output of a command that failed."""
 
     document: Literal["error"] = "error"
     error: Failure

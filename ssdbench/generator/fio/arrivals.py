@@ -78,7 +78,10 @@ def _share(total: int, threads: int, number: int) -> int:
 
 
 def offered_iops(workload: Workload) -> float:
-    """Return the IOPS that all threads together really offer. Raises ValueError without a rate."""
+    """Return the IOPS that all threads together really offer.
+
+    Raises ValueError if the workload has no rate.
+    """
     return sum(
         threads * arriving_iops(rate, workload.arrivals)
         for threads, pace in shares(workload)

@@ -60,7 +60,7 @@ def usable(engine: str) -> str:
 
 
 def installed() -> tuple[tuple[int, int], frozenset[str]]:
-    """Return the version and the I/O engines of this host's fio. Raises HostLacks without fio."""
+    """Return version and I/O engines of this host's fio. Raises HostLacks if fio is missing."""
     path = command.which("fio")
     if path is None:
         raise HostLacks("fio is not installed", hint=INSTALL)
@@ -272,7 +272,7 @@ class FioRunning:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """Return the logged I/Os of a job, also after an error. Raises ValueError without a log."""
+        """Return a job's logged I/Os, also after an error. Raises ValueError if it has no log."""
         return _logged(self._artifacts, self._jobs, job, self._feed.origin_s)
 
     def _kept_seconds(self) -> Iterator[Second]:
@@ -386,7 +386,7 @@ class FioOutcome:
         return by_second
 
     def logged(self, job: str) -> LoggedIo:
-        """Return all I/Os of a job with `latency_log`. Raises ValueError without a log."""
+        """Return all I/Os of a job with `latency_log`. Raises ValueError if it has no log."""
         return _logged(self.directory, self.planned, job, self.origin_s)
 
     def requests(self, job: str, *, end_s: float) -> Requests:

@@ -6,8 +6,8 @@ otherwise all requests have the size of `bs` (get_next_buflen of its io_u.c).
 
 fio applies a rate to each direction of each thread. Without Poisson arrivals fio limits bytes per
 second; a rate in requests is multiplied by the smallest block size (`usec_for_io` and `setup_rate`
-of its backend.c and init.c). With `rate_process=poisson` fio limits requests per second: the rate
-in bytes divided by the smallest block size, however large the requests are.
+of its backend.c and init.c). With `rate_process=poisson` fio limits requests per second. The limit
+is the rate in bytes divided by the smallest block size, also if most requests are larger.
 """
 
 import re

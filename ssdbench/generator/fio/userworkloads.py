@@ -133,7 +133,7 @@ def uncapped(workload: Workload) -> Workload:
 
 
 def _mixed(stream: Stream) -> int:
-    """Return the share of reads that a stream has if its rates are removed."""
+    """Return a stream's percentage of reads, computed as if it had no rate limit."""
     return direction({name: Option(name, value, "") for name, value in stream.options}).read_percent
 
 
@@ -319,8 +319,8 @@ class _Reading:
         """Return `offset`, `size` and `offset_increment` in bytes, and the range of all jobs.
 
         If the user gave percentages, fio rounds to its smallest block: an offset up and a size
-        down. With `offset_align` it rounds an offset up to a multiple of this value instead
-        (get_start_offset and setup_files of its filesetup.c).
+        down. If `offset_align` is given, fio rounds the offset up to a multiple of `offset_align`
+        and not of the smallest block (get_start_offset and setup_files of its filesetup.c).
         """
         largest = max(sizes.all(does))
         align = math.lcm(self.room.block_bytes, sizes.smallest_bytes)

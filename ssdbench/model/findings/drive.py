@@ -145,8 +145,8 @@ class SlowRequests(FindingKind):
 
     def message(self) -> str:
         return (
-            f"of {counted(self.of_drive + self.of_host, 'request')} of {self.least_ms} ms or more, "
-            f"{self.of_drive} were slow in the drive by its own latency monitor, and "
+            f"{counted(self.of_drive + self.of_host, 'request')} took {self.least_ms} ms or more: "
+            f"{self.of_drive} were slow in the drive, by its own latency monitor, and "
             f"{self.of_host} only in the host"
         )
 
@@ -244,7 +244,7 @@ class NotPlannable(FindingKind):
     def message(self) -> str:
         if self.lacks is not None:
             taken = " (--accept-unproven: accepted as a drive)" if self.accepted else ""
-            return f"{self.target} does not prove that it is a single drive{taken}: {self.lacks}"
+            return f"it is not proven that {self.target} is a single drive{taken}: {self.lacks}"
         kind = f" ({self.kind})" if self.kind else ""
         return (
             f"{self.target} is not a whole drive{kind}: other programs may use the same hardware, "

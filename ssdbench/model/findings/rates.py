@@ -23,9 +23,9 @@ class WaitedUnseen(FindingKind):
     def message(self) -> str:
         return (
             f"about {self.requests:,} requests of {self.stream} that were due at "
-            f"{self.rate_iops:g} IOPS were sent late, which fio does not measure: p99 is "
-            f"{format_ns(self.p99_ns)} counted from when they were sent, "
-            f"{format_ns(self.p99_corrected_ns)} from when they were due"
+            f"{self.rate_iops:g} IOPS were sent late, and fio does not count this wait: "
+            f"p99 is {format_ns(self.p99_ns)} from sending to completion, and "
+            f"{format_ns(self.p99_corrected_ns)} from the due time to completion"
         )
 
 
@@ -94,7 +94,7 @@ class NoPlannedLoad(FindingKind):
     why: str
 
     def message(self) -> str:
-        return f"the plan gives no load of one drive to measure latencies at: {self.why}"
+        return f"the plan gives no load for one drive, so no latency is measured at it: {self.why}"
 
 
 class NoRateHeld(FindingKind):
@@ -207,7 +207,7 @@ class WindowTooShort(FindingKind):
     def message(self) -> str:
         return (
             f"a window at {format_count(self.offered_iops)} IOPS holds {self.beyond:.0f} requests "
-            f"above {self.percentile}; for {self.least} such requests, a window must last "
+            f"above {self.percentile}; {self.least} are needed, so a window must last "
             f"{format_figure(self.needed_h, 2)} h"
         )
 
@@ -237,7 +237,7 @@ class AboveCompletions(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
-    remedy = "A rate like this counts as failed."
+    remedy = "A rate that the drive does not complete counts as failed."
 
     offered_iops: float
     completed_iops: float

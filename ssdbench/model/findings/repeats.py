@@ -267,7 +267,7 @@ class StoppedInWarmUp(FindingKind):
         return (
             f"the drive nearly stopped in the warm-up: {format_count(self.stalled_iops)} IOPS over "
             f"{format_duration(self.horizon_s)}, and {format_count(self.mean_iops)} IOPS on "
-            "average in what was measured after it was steady; the bound is the lower rate"
+            "average after the drive was steady; the bound is the lower rate"
         )
 
 
@@ -320,7 +320,8 @@ class TwoModes(FindingKind):
     def message(self) -> str:
         return (
             f"the repeats fall on two levels: {format_count(self.lower_iops)} "
-            f"({100 * self.lower_share:.0f} % of them) and {format_count(self.upper_iops)} IOPS"
+            f"IOPS ({100 * self.lower_share:.0f} % of the repeats) and "
+            f"{format_count(self.upper_iops)} IOPS"
         )
 
 

@@ -151,7 +151,8 @@ class TwoLevels(FindingKind):
         below = 1 - self.lower_bytes_per_s / (self.mean_bytes_per_s or 1.0)
         return (
             f"the rate moves between two levels ({self.shape}): it keeps returning to a lower "
-            f"level of {format_rate(self.lower_bytes_per_s)}, {100 * below:.0f} % below its mean"
+            f"level of {format_rate(self.lower_bytes_per_s)}, {100 * below:.0f} % below the "
+            "mean rate"
         )
 
 

@@ -313,7 +313,7 @@ def targets_for(plan: CapacityPlan) -> tuple[Target, ...]:
 def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str, ...]:
     """Return sentences on what stages lack to answer a plan's question; () if they lack nothing.
 
-    `stages` must include the load stages that follow from `accept` targets.
+    `stages` must include the load stages that ssdbench adds for `accept` targets.
     """
     if plan.demand_iops is None:
         return ()
@@ -331,7 +331,7 @@ def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str
 
 
 def no_point(plan: CapacityPlan) -> str:
-    """Return a sentence that no point measures the plan's workload, and which stage would do so."""
+    """Say in a sentence that no point measures the plan's workload, and which stage would."""
     return (
         f"no point measures {_words(plan)} at random over the whole drive, and ssdbench does "
         f"not compute it from other sizes or mixes: add `{sweep_for(plan)}`"

@@ -77,7 +77,7 @@ def point_row(point: LotPoint, asked: Questions) -> tuple[str, ...]:
 
 
 def confidence_sentence(found: Promise, of: str) -> str:
-    """Return a sentence that states a promised rate with its confidence."""
+    """State a promised rate with its confidence, in a sentence."""
     reach = f"at least {percent(1 - found.share)} of {of} reach"
     if found.rate_iops is None:
         return (
@@ -102,7 +102,7 @@ def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -
 
 
 def promises(point: LotPoint, asked: Questions) -> Iterator[str]:
-    """Yield sentences that promise rates: for drives of the lot, of the model, and for a set."""
+    """Say which rates are promised: for drives of the lot, of the model, and for a set."""
     if point.of_lot is not None:
         yield confidence_sentence(point.of_lot, f"the lot of {asked.lot:,}")
     yield confidence_sentence(point.of_model, "the model (if these drives are a random sample)")

@@ -92,7 +92,7 @@ class ApplicationTrial(FileTrial):
         )
 
     def laid_bytes(self, target: TargetInfo) -> int:
-        """Return the bytes of the files that all runs of programs need before they are measured."""
+        """Return the bytes of all files that are written before the programs are measured."""
         return self.starts * self.scale.data_bytes
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:

@@ -1,9 +1,9 @@
 """Hold the evidence of a workload's sustained rate: unbroken seconds, cut into pieces.
 
-A stretch is the time of one start of the load generator, less the time in which the drive adapts:
-the steady part of the warm-up, a repeat after it has written the spare area once, or the
-measurement of the warm-up's workload at the end. Every second of a stretch is evidence, not only
-the seconds of the declared window.
+A stretch is the time in which one start of the load generator ran, without the first part in which
+the drive adapts to the load. There are three kinds: the steady part of the warm-up; a repeat after
+it has written the spare area once; and the measurement of the warm-up's workload at the end. Every
+second of a stretch is evidence, not only the seconds of the declared window.
 
 The bound is a limit of means over a time that is called the horizon: 10 minutes, or whole periods
 if the rate is periodic. A mean over ten minutes hides a slowdown that is shorter; a slowdown that
@@ -27,7 +27,7 @@ BLOCKS = 10  # of a stretch, for the interval of its mean
 
 
 class Role(StrEnum):
-    """Name the part of the run in which the seconds of a stretch were measured."""
+    """Name the part of the run in which a stretch was measured."""
 
     WARM_UP = "warm-up"
     REPEAT = "repeat"
@@ -173,9 +173,9 @@ def interval_of(
     """Return the mean rate of the stretches with an interval, corrected for several comparisons.
 
     Several stretches are treated as independent samples. A single stretch is cut into two to ten
-    blocks of about `block_s` or longer (`block_s` is the period if the rate is periodic). With such
-    blocks the interval by Student's t contains the true mean nearly as often as it should, although
-    neighbouring blocks are correlated (docs/numbers.md).
+    parts of about `block_s` or longer (`block_s` is the period if the rate is periodic). With such
+    parts the interval by Student's t contains the true mean nearly as often as it should, although
+    neighbouring parts are correlated (docs/numbers.md).
     """
     mean = mean_of(stretches)
     if len(stretches) > 1:

@@ -44,8 +44,8 @@ def compared_points(
     """Add to each point the findings of the comparison, and the longest wave that would be seen.
 
     `stretches` holds the evidence of each point, by the id of the point. `others` holds the
-    evidence of other workloads: of the warm-up, if no point has the warm-up's workload, and of
-    points of earlier stages.
+    evidence of other workloads: the points of earlier stages, and the warm-up if no point has its
+    workload.
     """
     groups = [own for own in (*stretches.values(), *others) if own]
     longest_s = longest_wave_s(groups)
@@ -128,10 +128,10 @@ def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, 
 
 
 def by_chance(stretches: Sequence[Stretch]) -> bool:
-    """Tell whether the means of repeats differ no more than blocks within one repeat.
+    """Tell whether repeats differ no more than the parts of one repeat differ.
 
-    The test is a one-way analysis of variance: the repeats are the groups, with ten blocks of each
-    repeat as values.
+    The test is a one-way analysis of variance: the repeats are the groups, and each is cut into
+    ten parts whose mean rates are the values.
     """
     cut = [
         History.of(s.series).blocks(0.0, s.seconds, BLOCKS)

@@ -169,7 +169,7 @@ def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
 
 
 def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
-    """Return the best period near a rough period; None if others score nearly as high."""
+    """Return the best period near a rough period; None if others have nearly the same score."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     near = range(period_bytes - AROUND_BYTES, period_bytes + AROUND_BYTES + 1, UNIT_BYTES)
     found = sorted(

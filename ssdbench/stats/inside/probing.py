@@ -113,7 +113,8 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 
     The remap unit is the size in which a drive maps logical to physical addresses. Known units are
     the drive's physical block size, the unit of a simulated drive, the unit that the probe found,
-    and the unit that the warm-up proved. An answer "4 KiB or less" of the probe names no unit.
+    and the unit that the warm-up proved. If the probe answered "4 KiB or less", it did not find a
+    unit.
     """
     stages = tuple(stages)
     probed = [s.found.numbers for s in stages if isinstance(s.found, ProbeFound)]
@@ -174,7 +175,7 @@ def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
 
 
 def falls_at_once(per_second: Sequence[float]) -> bool:
-    """Tell whether the rate falls for good within two seconds, too soon to measure it before."""
+    """Tell whether the rate falls for good within two seconds, too soon to know the rate before."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
 
@@ -201,7 +202,7 @@ def fast_writes(latency_ns: Sequence[float], iodepth: int, slow_iops: float) -> 
 
 
 def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) -> int | None:
-    """Return how many bytes a buffer took before writes waited, less the bytes that left it.
+    """Return how many bytes a buffer took before writes waited, minus the bytes that left it.
 
     With a fixed number of writes in flight, the rate is the inverse of the latency. So the duration
     of the fast writes and the rate of the slow writes show how many bytes went to flash during this

@@ -257,7 +257,7 @@ class StridePlan:
 
     @property
     def conditioning_bytes(self) -> int:
-        """Return how many bytes the fill before the passes writes: each region once."""
+        """Return the bytes of the fill before the passes, which writes each region once."""
         return sum(region.length_bytes for region in self.regions)
 
 

@@ -26,7 +26,7 @@ LIMITS = {
 
 
 def share_right(told: tuple[int, int]) -> float:
-    """Return how often answers of one kind are right, from counts of answers and right ones.
+    """Return the share of answers of one kind that are right; `told` counts all and right answers.
 
     The method is Laplace's rule of succession, which never gives 100 %.
     """

@@ -80,9 +80,9 @@ def share_below(drawn: int, below: int, *, lot: int | None = None) -> float:
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
     """Return the expected rate of the slowest of `size` drives.
 
-    The result is the rate of the slowest drive, averaged over all sets of `size` measured drives,
-    which is unbiased for lot and model. The result is None if fewer than `size` drives were
-    measured.
+    The result is the rate of the slowest drive, averaged over all sets of `size` measured drives;
+    this average has no bias for the lot or the model. The result is None if fewer than `size`
+    drives were measured.
     """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]

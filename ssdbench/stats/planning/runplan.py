@@ -192,7 +192,7 @@ def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
 
 
 def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
-    """Return drives, headroom, life and cost for a demand. Raises ValueError without a demand."""
+    """Return drives, headroom, life and cost for a demand. Raises ValueError if there is none."""
     if wanted.demand_iops is None:
         raise ValueError("a capacity plan needs a demand in IOPS")
     simulated = result.target.simulated
@@ -759,7 +759,7 @@ class Change:
 
 
 def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
-    """Return the plan after each change of one input. Raises ValueError without a demand."""
+    """Return the plan after each change of one input. Raises ValueError if it has no demand."""
     now = capacity_answer(result, wanted)
     before = set(now.reasons)
     found = []

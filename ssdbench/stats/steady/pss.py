@@ -1,8 +1,8 @@
 """Define the pessimist's steady-state rules (pss): the rate is flat in the last half of the run.
 
     halves  the two halves of the window differ by at most 1 % (Seppanen et al. 2010, V.C)
-    cv      the ten blocks vary by at most 4 % (coefficient of variation, Heger 2011)
-    pairs   the five pairs of blocks range over at most 10 % (half of the SNIA PTS limit)
+    cv      the ten parts of the window vary by at most 4 % (coefficient of variation, Heger 2011)
+    pairs   the five pairs of parts range over at most 10 % (half of the SNIA PTS limit)
     slope   the fitted line rises or falls by at most 5 % (half of the SNIA PTS limit)
     newest  the newest minute is at most 2 % below all others: a drop may begin there
 
@@ -35,11 +35,11 @@ MAX_VISITS_PER_STEP = 0.25  # a visit lasts at least four steps on average; fast
 MAX_NEWEST = 0.02  # below the worst minute before it
 MIN_WINDOW_S = 2700.0  # three times the longest known period of garbage collection (15 min)
 MEMORY = 0.75  # share of the run, at its end, in which the worst minute counts
-_TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confidence
+_TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of parts with 95 % confidence
 
 
 def window_criteria(blocks: Floats, *, halves: float = MAX_HALVES) -> tuple[Criterion, ...]:
-    """Return the limits of pss for the means of a window's blocks, with the measured values."""
+    """Return the limits of pss for the mean rates of a window's parts, with the measured values."""
     mean = float(blocks.mean()) or np.inf
     half = len(blocks) // 2
     pairs = blocks.reshape(half, 2).mean(axis=1)
@@ -59,7 +59,7 @@ def newest_minute(history: History, from_s: float, at_s: float) -> Criterion:
 
 
 def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats) -> float:
-    """Return the lower one of the tolerance bound of the blocks and the worst minute."""
+    """Return the tolerance bound of the parts or the worst minute, whichever is lower."""
     factor = _TOLERANCE if len(blocks) == BLOCKS else tolerance_factor(len(blocks))
     bound = float(blocks.mean() - factor * blocks.std(ddof=1))
     worst_minute = float(history.steps(from_s, to_s, min(60.0, to_s - from_s)).min())

@@ -96,7 +96,7 @@ class Snia:
 
 @dataclass(frozen=True, slots=True)
 class BlockRule:
-    """Judge the newest window by one criterion on the means of equal blocks."""
+    """Judge the newest window by one criterion on the mean rates of its equal parts."""
 
     name: str
     min_window_s: float
@@ -104,7 +104,7 @@ class BlockRule:
     criterion: Callable[[Floats], Criterion]
     step_s: float
     min_fills: float = 0.0
-    publishes_last: bool = False  # publishes the mean of the last block, not the window's
+    publishes_last: bool = False  # publishes the mean of the last part, not the window's
     validates: bool = False
     hold: int = 1
 

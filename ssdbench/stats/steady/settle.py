@@ -3,9 +3,9 @@
 When a steady drive gets another workload, effects of the previous workload (free blocks, full
 buffers, another choice of blocks to clean) last until about the amount of its spare area was
 written. So settling lasts for a number of bytes and a time that are fixed in advance, and continues
-after them only while the rate clearly rises or falls (Kendall 1975, on ten blocks of the newest
-half). Settling never waits for a quiet time, because then a drive that stalls now and then would be
-measured between its stalls.
+after them only while the rate clearly rises or falls (Kendall 1975; the second half of the time so
+far is cut into ten equal parts). Settling never waits for a quiet time, because then a drive that
+stalls now and then would be measured between its stalls.
 
 If a repeat has the rate of the earlier repeats of its point from its start on, half of the time is
 enough: its mean must be within 2 % of the earlier rate, with a standard error of at most 2 %.
@@ -126,7 +126,7 @@ def _moves(blocks: Floats) -> float:
 
 
 def is_elsewhere(blocks: Floats, level: float) -> bool:
-    """Tell whether the mean of the blocks differs clearly, and by more than 2 %, from `level`."""
+    """Tell whether the mean rate of the parts differs clearly, and by over 2 %, from `level`."""
     mean = float(blocks.mean())
     error = float(blocks.std(ddof=1)) / len(blocks) ** 0.5
     return bool(abs(mean - level) > max(MOVES * level, ERRORS * error))

@@ -162,7 +162,7 @@ class Watch:
 
 
 def straight_line(look: Look) -> tuple[float, float]:
-    """Fit a line to the blocks by least squares; return slope per second and first value."""
+    """Fit a line to the parts' rates by least squares; return slope per second and first value."""
     count = len(look.blocks)
     if count < 2:
         return 0.0, float(look.blocks.mean()) if count else 0.0
