@@ -154,8 +154,9 @@ def restore(state: Path, source: Path, as_json: bool) -> None:
 @click.option(
     "--overhead-ns",
     type=click.IntRange(min=0),
-    help="Time in ns that the socket adds to each request. The server subtracts it from the "
-    "latency. Default: the server measures it.",
+    help="Time in ns that the socket adds to each request. The server answers "
+    "earlier by this time, so that clients see the latency of the model. "
+    "Default: the server measures it.",
 )
 @json_option
 def serve(
@@ -195,8 +196,9 @@ def serve(
 @click.option(
     "--overhead-ns",
     type=click.IntRange(min=0),
-    help="Time in ns that the kernel adds to each request. The server subtracts it from the "
-    "latency. Default: the server measures it.",
+    help="Time in ns that the kernel adds to each request. The server answers "
+    "earlier by this time, so that clients see the latency of the model. "
+    "Default: the server measures it.",
 )
 @json_option
 def attach(
