@@ -190,7 +190,8 @@ def answer_line(answer: CapacityAnswer) -> str:
     drives += "" if answer.validated else f" {answer.verdict}{simulated}"
     spares = f"{made.reserve:,} of them spares" if made.reserve > 1 else "1 of them a spare"
     if (missed := answer.missed_drives) is not None:
-        drives += f" ({made.drives:,} keep the limit of p99, {missed:,} miss it)"
+        between = ", none between was measured" * (made.drives - missed > 1)
+        drives += f" ({made.drives:,} keep the limit of p99, {missed:,} miss it{between})"
     drives += f", {spares}" if made.reserve else ", no spares"
     decided = _decided(made)
     which = {Limit.RATE: "of a drive", Limit.LATENCY: "with which a drive keeps the limit"}
@@ -259,9 +260,9 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     """Return the answer for one drive: by column name, the text of the cell."""
     made = answer.plan
     if made is None:
-        return {"drives": words.NONE, "verdict": verdict_of(answer)}
+        return {DRIVES: words.NONE, "verdict": verdict_of(answer)}
     cells = {
-        "drives": marked(_drives(answer, made), answer.verdict),
+        DRIVES: marked(_drives(answer, made), answer.verdict),
         "decided by": _name(made.decided_by),
     }
     left = {need.limit: need.headroom for need in made.needs}
@@ -270,7 +271,7 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
             unused = left[limit]
             percent = "none" if unused is None else f"{format_figure(100 * unused)} %"
             cells[f"headroom: {_name(limit)}"] = percent
-    cells["IOPS per drive"] = format_count(made.planned_iops)
+    cells[PLANNED] = format_count(made.planned_iops)
     for one in answer.latencies:
         name = OF_DIRECTIONS.get(one.direction, "p99")
         cells[name] = f"{format_ns(one.p99_ns)}{' NOT VALIDATED' * bool(one.why_not)}"
@@ -311,16 +312,19 @@ def answer_rows(plans: Plans, names: Sequence[str]) -> list[tuple[str, ...]]:
     return [("", *names), *rows]
 
 
+DRIVES, PLANNED = "drives with spares", "planned IOPS, each"
 _NAMES = (
-    "drives", "decided by", *(f"headroom: {_name(limit)}" for limit in Limit), "IOPS per drive",
+    DRIVES, "decided by", *(f"headroom: {_name(limit)}" for limit in Limit), PLANNED,
     "p99 of reads", "p99 of reads, at most", "p99 of writes", "p99 of writes, at most", "p99",
     "p99, at most",
     "price", "price per TB", "power, W", "life, years", "verdict",
 )  # fmt: skip
 MEANS = (
-    "decided by: the limit that needs the most drives; headroom: unused share of each limit; IOPS "
-    "per drive: planned load while the spares are gone; p99: measured within "
-    f"{100 * LOAD_TOLERANCE:g} % of this load"
+    "decided by: the limit that needs the most drives; headroom: unused share of each limit, for "
+    "latency the load that can be added until p99 misses its limit, for reserve the rate that is "
+    f"left while the spares are gone; {PLANNED}: the load of a drive while the spares are gone; "
+    f"p99: measured within {100 * LOAD_TOLERANCE:g} % of this load; life: until the rated "
+    "endurance is used up"
 )
 
 

@@ -97,7 +97,7 @@ def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_pat
     )
     assert not headline(a_run(tmp_path / "no question")).answer
     cells = answer_cells(answer)
-    assert cells["drives"] == "10" and cells["decided by"] == "wear"
+    assert cells["drives with spares"] == "10" and cells["decided by"] == "wear"
     assert cells["headroom: IOPS"] == "28.6 %"  # 1 - 40,000 / (8 x 7,000)
     assert cells["headroom: reserve"] == "41.2 %"  # 1 - 40,000 / (8 x 8,500)
     assert cells["headroom: wear"] == "3.12 %"  # 1 - 7,750 / 8,000
@@ -294,8 +294,9 @@ def test_a_range_of_drives_says_how_many_keep_the_limit_and_no_change_beside_it_
     answer = capacity_answer(result, wanted)
     changed = {row[0]: row[1:] for row in by_change(result, answer)[1:]}
 
-    start = "11 to 14 drives (14 keep the limit of p99, 10 miss it), 2 of them spares, decided by"
-    assert answer_line(answer).startswith(f"{start} latency; p99 of reads")
+    kept = "14 keep the limit of p99, 10 miss it, none between was measured"
+    start = f"11 to 14 drives ({kept}), 2 of them spares, decided by latency; p99 of reads"
+    assert answer_line(answer).startswith(start)
     assert changed["demand x 1.25"] == ("–", "–", "not known to hold")
     assert all(row[0] == "–" for row in changed.values() if row[2])
 
@@ -348,7 +349,7 @@ def test_no_number_of_drives_stands_without_not_validated(tmp_path: Path) -> Non
     assert answer.plan is not None
     assert answer.plan.verdict == "NOT VALIDATED"
     assert answer_line(answer).startswith(f"{answer.plan.drives} drives NOT VALIDATED")
-    assert answer_cells(answer)["drives"] == f"{answer.plan.drives} NOT VALIDATED"
+    assert answer_cells(answer)["drives with spares"] == f"{answer.plan.drives} NOT VALIDATED"
     assert row["drives"] == f"{answer.plan.drives} NOT VALIDATED"
     counts = ("Drives", "Reserve", "Price of", "Power", "Expected")
     lines = [
@@ -461,11 +462,11 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert line in text and f"Question: {question}" in text
     assert text.count("22 drives, 2 of them spares, decided by IOPS") == 1  # not yet above
     for name, slow, fast in (
-        ("drives", "22", "10"),
+        ("drives with spares", "22", "10"),
         ("decided by", "IOPS", "wear"),
         ("headroom: IOPS", "4.76 %", "64.3 %"),
         ("headroom: wear", "56 %", "3.12 %"),
-        ("IOPS per drive", "2,000", "5,000"),
+        ("planned IOPS, each", "2,000", "5,000"),
         ("p99 of reads, at most", "–", "3.4 ms"),
         ("price", "3,300", "1,500"),
         ("power, W", "154", "70"),
