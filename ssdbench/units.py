@@ -176,7 +176,7 @@ def format_count(number: float) -> str:
 def format_figure(number: float, digits: int = 3) -> str:
     """Format a number with significant digits and without exponent, such as `0.00002`, `7,140`."""
     text = f"{number:.{digits}g}"
-    return f"{Decimal(text):,f}" if "e" in text else text
+    return f"{Decimal(text):,f}" if math.isfinite(number) else text
 
 
 def format_bound(number: float) -> str:
