@@ -195,12 +195,21 @@ class CoreBench(Bench):
         return rates
 
     def latencies(
-        self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
+        self,
+        block_bytes: int,
+        iodepth: int,
+        span_bytes: int,
+        ios: int,
+        *,
+        rest_s: float = 2.0,
+        pattern: Pattern = Pattern.RANDOM,
+        offset: int = 0,
+        quiet_iops: float = 0.0,
     ) -> Floats:
-        """Return the latencies in ns of random writes that begin after a rest."""
-        job = self._core_job(Pattern.RANDOM, block_bytes, iodepth, span_bytes)
-        said = self.drive.run(replace(job, idle_s=rest_s, stop_ios=ios), per_io=ios)
-        return np.asarray(said.per_io["latency_ns"], dtype=np.float64)
+        """Return the latencies in ns of writes that begin after a rest without any reads."""
+        job = self._core_job(pattern, block_bytes, iodepth, span_bytes)
+        job = replace(job, offset_bytes=offset, idle_s=rest_s, stop_ios=ios)
+        return np.asarray(self.drive.run(job, per_io=ios).per_io["latency_ns"], dtype=np.float64)
 
     def discard(self, offset_bytes: int, length_bytes: int) -> bool:
         """Discard a range; every simulated drive takes it."""

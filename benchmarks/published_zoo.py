@@ -539,7 +539,7 @@ PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
 }  # fmt: skip
 # Not among PROFILES: the drive of each seed there stays what it was.
 OF_UNIT = {"unit": _of_units, "unit-named-wrongly": _named_wrongly}
-FAST = {
+FAST: Mapping[str, Callable[[str, Rng], Creature]] = {
     "fast-layouts": partial(_whole, sweeps=LAYOUTS, larger=4),
     "fast-mix-heat": partial(
         _whole, sweeps=[(READS,), (MIXES,)], larger=4,
