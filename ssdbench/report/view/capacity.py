@@ -320,11 +320,12 @@ _NAMES = (
     "price", "price per TB", "power, W", "life, years", "verdict",
 )  # fmt: skip
 MEANS = (
-    "decided by: the limit that needs the most drives; headroom: unused share of each limit, for "
-    "latency the load that can be added until p99 misses its limit, for reserve the rate that is "
-    f"left while the spares are gone; {PLANNED}: the load of a drive while the spares are gone; "
-    f"p99: measured within {100 * LOAD_TOLERANCE:g} % of this load; life: until the rated "
-    "endurance is used up"
+    "decided by: the limit that needs the most drives; headroom: unused share of what the drives "
+    "without the spares may carry: for IOPS the utilisation of their bounds, for latency the same "
+    "share of the load that is known to keep p99, for reserve "
+    f"{100 * DEGRADED_UTILISATION:g} % of their bounds, for load and rebuild together; {PLANNED}: "
+    "the load of a drive while the spares are gone; p99: measured within "
+    f"{100 * LOAD_TOLERANCE:g} % of this load; life: until the rated endurance is used up"
 )
 
 
