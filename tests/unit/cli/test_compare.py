@@ -303,7 +303,7 @@ def test_candidates_stand_side_by_side_the_cheapest_that_holds_first(
     assert told[0]["plan"]["cost_per_kiops"] == pytest.approx(200 * drives / 50)
     first = f"B: {drives} drives for {200 * drives:,} against {drives} for {300 * drives:,}"
     assert said[0].startswith(f"{first}; decided: B by IOPS")
-    assert ["drives", f"{drives}", f"{drives}"] in [line.split() for line in said]
+    assert ["drives", "with", "spares", f"{drives}", f"{drives}"] in [line.split() for line in said]
     assert ["verdict", "VALIDATED", "VALIDATED"] in [line.split() for line in said]
 
 

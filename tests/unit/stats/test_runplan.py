@@ -354,7 +354,7 @@ def test_no_plan_stands_on_a_rate_that_was_still_moving(tmp_path: Path) -> None:
     assert answer.reasons[-1] == "the drive has no rate that can be planned with"
     assert [*sum_lines(answer), *by_change(result, answer)[1:]] == []
     assert answer_rows([(result, answer)], ["A"])[1:] == [
-        ("drives", words.NONE),
+        ("drives with spares", words.NONE),
         ("verdict", "NOT VALIDATED"),
     ]
 
