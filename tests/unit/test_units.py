@@ -65,6 +65,7 @@ def test_a_percentage_needs_its_sign() -> None:
         (units.format_ns(81_234), "81.23 us"),
         (units.format_figure(2.136), "2.14"),
         (units.format_figure(7142.8), "7,140"),  # not 7.14e+03
+        (units.format_figure(7008, 4), "7,008"),
         (units.format_figure(0.0000214), "0.0000214"),
         (units.format_figure(178.7, 2), "180"),
         (units.format_duration(320), "5 min 20 s"),
