@@ -123,6 +123,13 @@ def test_a_load_that_begins_at_its_known_rate_settles_in_half_of_the_time(
     assert verdict.checked_s == pytest.approx(min(settled_s, 540.0))
 
 
+def test_a_noisy_load_whose_mean_is_the_known_rate_by_chance_gets_the_whole_time() -> None:
+    load = a_load((9, READS), noise=1.0)
+    by_chance = float(History.of(load).blocks(0.0, 90.0, 10).mean())
+
+    assert judged(load, Settle(window_s=180.0, level_iops=by_chance)).checked_s >= 180.0
+
+
 def test_the_slow_start_after_another_load_gets_the_whole_time() -> None:
     """Half a minute at two thirds of the rate makes the mean of 90 s 11 % lower."""
     after_reads = a_load((0.5, 0.67 * READS), (10, READS))
