@@ -152,6 +152,16 @@ def test_a_limit_between_two_loads_is_looked_up_on_the_line_between_them() -> No
     assert curve.likely_iops == pytest.approx(257.8, abs=0.1)  # ln(4 / 3.6) / ln(1.2)
 
 
+def test_no_line_leads_to_a_load_without_an_upper_limit() -> None:
+    stage = planned("readers: {iodepth: 4}, writers: {rate_iops: [100, 200]}, limit: 4ms")
+    (curve,) = curves(measured(stage, [3.6, 4.4]), "p99.9", 4 * MS)
+    unsure = curve.loads[1].model_copy(update={"upper_ns": None})
+    without = curve.model_copy(update={"loads": (curve.loads[0], unsure)})
+
+    assert predicted_ns(curve, 150) is not None
+    assert predicted_ns(without, 150) is None
+
+
 def test_a_load_that_was_kept_above_one_that_was_not_does_not_count() -> None:
     stage = planned("writers: {rate_iops: [100, 200, 300]}, limit: 4ms")
 
