@@ -90,8 +90,10 @@ class SlcCache:
             )  # fmt: skip
             fast = fast_writes(list(waited_ns), CACHE_DEPTH, after / CACHE_BLOCK_BYTES)
             back[rest_s] = fast * CACHE_BLOCK_BYTES
+        most = part_bytes - CACHE_DEPTH * CACHE_BLOCK_BYTES  # from here on the whole part was fast
         said = ", ".join(
-            f"{format_capacity(own)} after {format_duration(rest_s)}"
+            f"{'at least ' if own >= most else ''}{format_capacity(own)} after "
+            f"{format_duration(rest_s)}"
             for rest_s, own in back.items()
         )
         rows = tuple({"rest_s": rest_s, "recovered_bytes": own} for rest_s, own in back.items())

@@ -184,10 +184,15 @@ def fast_writes(latency_ns: Sequence[float], iodepth: int, slow_iops: float) -> 
     """Return how many writes a cache took before the rate fell; 0 if all writes were slow.
 
     The rate falls where the number of writes is farthest above a straight line over the time. If it
-    is nowhere fast, or fast from start to end, there is no such place. `slow_iops`: writes of this
-    size a second when the cache is full.
+    is nowhere fast, or fast from start to end, there is no such place. The first `iodepth` writes
+    wait for fewer others, so each counts as at least as slow as usual for the writes after them.
+    `slow_iops`: writes of this size a second when the cache is full.
     """
-    ended_s = np.cumsum(np.asarray(latency_ns, dtype=np.float64)) / iodepth / 1e9
+    waited_ns = np.asarray(latency_ns, dtype=np.float64).copy()
+    if len(waited_ns) > iodepth:
+        usual_ns = np.median(waited_ns[iodepth : 2 * iodepth])
+        waited_ns[:iodepth] = np.maximum(waited_ns[:iodepth], usual_ns)
+    ended_s = np.cumsum(waited_ns) / iodepth / 1e9
     count = len(ended_s)
     if not count:
         return 0

@@ -228,3 +228,20 @@ def test_the_writes_that_a_cache_took_are_counted(fast: int) -> None:
 
     assert found == pytest.approx(fast, abs=5 if fast else 0)
     assert fast_writes([], 32, 1000.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("fast", "least", "most"), [(0, 0, 0), (700, 700, 732), (1000, 1000, 1000)]
+)
+def test_the_first_writes_that_wait_for_fewer_others_are_no_cache(
+    fast: int, least: int, most: int
+) -> None:
+    ended_ns: list[float] = []
+    latency_ns: list[float] = []
+    for number in range(1000):  # one drive serves 32 writes in flight, one after another
+        begun = ended_ns[number - 32] if number >= 32 else 0.0
+        served = (10e6 if number < fast else 32e6) / 32
+        ended_ns.append(max(begun, ended_ns[-1] if ended_ns else 0.0) + served)
+        latency_ns.append(ended_ns[-1] - begun)
+
+    assert least <= fast_writes(latency_ns, 32, 1000.0) <= most
