@@ -92,7 +92,7 @@ def parse_seconds(value: object) -> float:
 def _share(value: object) -> float:
     percent = parse_percent(value)
     if not 0 < percent <= 100:
-        raise ValueError(f"a share of the drive is above 0% and at most 100%, got {value!r}")
+        raise ValueError(f"a share is above 0% and at most 100%, got {value!r}")
     return percent
 
 

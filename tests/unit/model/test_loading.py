@@ -124,7 +124,7 @@ def test_a_number_with_a_leading_zero_is_decimal_as_in_yaml_1_2() -> None:
             "measure:\n  - span: {spans: [5%, 120%]}",
             [
                 "p.yaml:2:24: measure[0].span.spans[1]: "
-                "a share of the drive is above 0% and at most 100%, got '120%'"
+                "a share is above 0% and at most 100%, got '120%'"
             ],
             id="span-above-the-drive",
         ),
