@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from ssdbench.engine.stage import Concluded, Context, Ended, RateHint, StagePlan
+from ssdbench.engine.stage import Concluded, Context, Ended, Lasting, RateHint, StagePlan
 from ssdbench.errors import UsageError
 from ssdbench.model.found import Points
 from ssdbench.model.kind import PointsKind, StageKind
@@ -30,6 +30,8 @@ class Interference(PointStage):
     percentile: str = "p99.9"
     limit_ns: float = inf
     shares: bool = False
+    # A resumed run warms up again, and shares of another rate are other loads.
+    units_last: Lasting = Lasting.RESULTS
     kind: PointsKind = StageKind.INTERFERENCE
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:

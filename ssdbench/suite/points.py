@@ -7,6 +7,7 @@ from functools import partial
 from itertools import product
 from typing import TypeVar
 
+from ssdbench.engine.stage import Lasting
 from ssdbench.errors import UsageError
 from ssdbench.generator.fio.userworkloads import MeasuredJobs
 from ssdbench.model.finding import Finding
@@ -183,6 +184,7 @@ def interference(name: str, wanted: spec.Interference, planning: Planning) -> In
         percentile=wanted.percentile,
         limit_ns=wanted.limit_s * NS_PER_S,
         shares=shares,
+        units_last=Lasting.CONTENT if shares else Lasting.RESULTS,
     )
 
 

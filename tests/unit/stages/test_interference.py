@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.estimates import rate_hint
+from ssdbench.engine.stage import Lasting
 from ssdbench.errors import ProfileError
 from ssdbench.model.kind import StageKind
 from ssdbench.model.loading import load_profile
@@ -80,6 +81,13 @@ def test_readers_may_have_a_rate_and_writers_may_flush() -> None:
     assert readers.offered_iops == 300
     assert writers.flushes and writers.numjobs == 16
     assert writers.offered_iops == pytest.approx(80)
+
+
+def test_a_resumed_run_measures_shares_of_its_new_warm_up_again_and_keeps_rates() -> None:
+    rates = planned("writers: {rate_iops: [100]}, limit: 4ms")
+    shares = planned("writers: {share: [10%]}, limit: 4ms")
+
+    assert (rates.units_last, shares.units_last) == (Lasting.RESULTS, Lasting.CONTENT)
 
 
 def test_a_share_becomes_a_rate_when_the_warm_up_has_one() -> None:
