@@ -130,6 +130,15 @@ def test_a_noisy_load_whose_mean_is_the_known_rate_by_chance_gets_the_whole_time
     assert judged(load, Settle(window_s=180.0, level_iops=by_chance)).checked_s >= 180.0
 
 
+@pytest.mark.parametrize("falls", [True, False])
+def test_a_drift_through_the_known_rate_gets_the_whole_time(falls: bool) -> None:
+    """The mean of the first 90 s is the known rate, which the load only passes."""
+    shares = np.linspace(1.1, 0.9, 9) if falls else np.linspace(0.9, 1.1, 9)
+    drift = a_load(*((1 / 6, READS * share) for share in shares), (10, READS * shares[-1]))
+
+    assert judged(drift, Settle(window_s=180.0, level_iops=READS)).checked_s >= 180.0
+
+
 def test_the_slow_start_after_another_load_gets_the_whole_time() -> None:
     """Half a minute at two thirds of the rate makes the mean of 90 s 11 % lower."""
     after_reads = a_load((0.5, 0.67 * READS), (10, READS))
