@@ -105,6 +105,7 @@ class ProbeNumbers(Model):
     mb_per_s_after: float | None = None
     recovered_bytes: int | None = None  # of the SLC cache, after a rest of `rest_s`
     rest_s: float | None = None
+    at_least: bool | None = None  # more than `recovered_bytes` may be back: every write was fast
     stripe_bytes: int | None = None
     reads_at_once: float | None = None
     depth_for_90_percent: int | None = None

@@ -4,7 +4,7 @@ Each pair of loads is a point: a mix of readers and of writers at a rate. A writ
 share of the bytes per second of the warm-up; it becomes a rate when the warm-up has ended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -18,7 +18,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point, Stream
 from ssdbench.stages.points import PointStage
 from ssdbench.stats.bounds.interference import curves
-from ssdbench.units import KIB
+from ssdbench.units import KIB, format_count, listed
 
 USUAL_BYTES = 4 * KIB  # of a write of the warm-up, for the plan
 
@@ -44,7 +44,27 @@ class Interference(PointStage):
             fast,
             bytes_written=(slow.bytes_written[0], fast.bytes_written[1]),
             fills=(slow.fills[0], fast.fills[1]),
+            notes=(*fast.notes, *self._beyond(hint)),
         )
+
+    def _beyond(self, hint: RateHint) -> Iterator[str]:
+        """Yield a note for write loads in IOPS above the fastest rate that the drive may have."""
+        if self.shares:
+            return
+        writers = [s for one in self.points for s in one.workload.streams if s.name == WRITERS]
+        fast_iops, in_order = hint.random_write_iops[1], hint.sequential_bytes_per_s[1]
+        over = {
+            offered: reached
+            for stream in writers
+            if (offered := stream.offered_iops or 0.0)
+            > (reached := min(fast_iops, in_order / stream.mean_bytes))
+        }
+        if over:
+            loads = listed([format_count(one) for one in sorted(over)])
+            yield (
+                f"writes of {loads} IOPS cannot be reached: by rates {hint.source} the drive "
+                f"writes at most {format_count(max(over.values()))} IOPS"
+            )
 
     def known(self, context: Context) -> PointStage:
         """Return the stage for the drive's mapping unit and for the rate of the warm-up."""

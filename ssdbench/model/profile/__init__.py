@@ -455,7 +455,9 @@ class Profile(ProfileModel):
             return
         for index, measure in enumerate(self.measure):
             if measure.stage.reads:
+                known = {one.alias for one in type(measure.stage).model_fields.values()}
+                key = ("read",) if "read" in known else ()
                 yield (
-                    ("measure", index, measure.key, "read"),
+                    ("measure", index, measure.key, *key),
                     "reads need data that this run wrote; give `precondition` at least one step",
                 )

@@ -96,12 +96,13 @@ class SlcCache:
             f"{format_duration(rest_s)}"
             for rest_s, own in back.items()
         )
-        rows = tuple({"rest_s": rest_s, "recovered_bytes": own} for rest_s, own in back.items())
+        rows = tuple(
+            {"rest_s": rest_s, "recovered_bytes": own, "at_least": own >= most}
+            for rest_s, own in back.items()
+        )
         return Answer(
             f"{found}; of a full cache, idle time gives back: {said}",
-            numbers.model_copy(
-                update={"recovered_bytes": back[self.rests_s[-1]], "rest_s": self.rests_s[-1]}
-            ),
+            numbers.model_copy(update=rows[-1]),
             (*rows, *table),
         )
 

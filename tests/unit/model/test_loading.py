@@ -187,6 +187,14 @@ def test_a_number_with_a_leading_zero_is_decimal_as_in_yaml_1_2() -> None:
             id="reads-of-what-nobody-wrote",
         ),
         pytest.param(
+            "precondition: []\nmeasure: [{interference: {limit: 2ms}}]",
+            [
+                "p.yaml:2:26: measure[0].interference: reads need data that this run wrote; "
+                "give `precondition` at least one step"
+            ],
+            id="reads-without-a-key-of-that-name",
+        ),
+        pytest.param(
             "repeats: true",
             ["p.yaml:1:10: repeats: must be a whole number, got True"],
             id="true-is-no-number",

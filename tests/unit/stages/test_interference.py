@@ -1,5 +1,6 @@
 """Reads beside growing write loads: what is planned, and which write load keeps the limit."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,20 @@ def with_latency(point: Point, value: float, reached: float, verdict: Verdict) -
         StreamResult(name="writers", label=writers.label(), estimates=(share,)),
     )
     return PointResult(point=point, repeats=(), estimates=(), streams=streams, verdict=verdict)
+
+
+def test_a_plan_says_which_write_rates_the_drive_cannot_reach() -> None:
+    hint = replace(rate_hint(TARGET), random_write_iops=(800.0, 1000.0), source="of a test")
+    rates = "writers: {rate_iops: [900, 1001, 5000]}, limit: 5ms"
+
+    def said(keys: str) -> list[str]:
+        return [n for n in planned(keys).plan(TARGET, hint).notes if "cannot be reached" in n]
+
+    assert said(rates) == [
+        "writes of 1,001 and 5,000 IOPS cannot be reached: by rates of a test the drive writes at "
+        "most 1,000 IOPS"
+    ]
+    assert said("limit: 5ms") == said("writers: {rate_iops: [1000]}, limit: 5ms") == []
 
 
 def test_each_read_load_is_measured_beside_each_write_load() -> None:

@@ -1,11 +1,14 @@
 """Test what probes conclude from measurements with a known truth."""
 
 from heapq import heappop, heappush
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from ssdbench.model.result import StageResult
+from ssdbench.stages.probe.bench import Bench
+from ssdbench.stages.probe.buffers import SlcCache
 from ssdbench.stats.inside.probing import (
     Flush,
     Shifted,
@@ -245,3 +248,34 @@ def test_the_first_writes_that_wait_for_fewer_others_are_no_cache(
         latency_ns.append(ended_ns[-1] - begun)
 
     assert least <= fast_writes(latency_ns, 32, 1000.0) <= most
+
+
+class CachedDrive:
+    """A bench on a drive of 8 GiB whose cache of 1 GiB is back after 30 s, or the part of it."""
+
+    size_bytes = 8 << 30
+
+    def __init__(self, back_bytes: int) -> None:
+        self._back_bytes = back_bytes
+
+    def write(self, *asked: Any, **how: Any) -> list[float]:
+        return [64e6] * 16 + [16e6] * 100
+
+    def latencies(
+        self, block_bytes: int, iodepth: int, span: int, ios: int, *, rest_s: float, **how: Any
+    ) -> list[float]:
+        fast = min(ios, self._back_bytes // block_bytes) if rest_s >= 30 else 0
+        return [iodepth * block_bytes / 64e6 * 1e9] * fast + [
+            iodepth * block_bytes / 16e6 * 1e9
+        ] * (ios - fast)
+
+
+@pytest.mark.parametrize(("back_bytes", "at_least"), [(512 << 20, False), (8 << 30, True)])
+def test_a_cache_that_is_wholly_back_is_told_as_a_least_size(
+    back_bytes: int, at_least: bool
+) -> None:
+    found = SlcCache((1.0, 30.0)).ask(cast(Bench, CachedDrive(back_bytes)))
+
+    assert [row["at_least"] for row in found.table if "rest_s" in row] == [False, at_least]
+    assert found.numbers.known()["at_least"] is at_least
+    assert ("at least" in found.answer) is at_least
