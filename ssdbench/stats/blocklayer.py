@@ -8,8 +8,8 @@ The repeats of the two points are compared in the same way as the repeats of two
 In a block trace a request is queued (Q), gets a request slot (G), is inserted into the scheduler
 (I), issued to the driver (D) and completed (C); these are the letters of btt(1). If the trace also
 has an event of the driver or of the interrupt, this event divides the time between D and C. The
-method follows the report on wimpy processors (2010), section 4 "Driver Timing", and uses medians
-over all requests.
+method follows section 4, "Driver Timing", of the report on wimpy processors (2010;
+docs/paper-conditions.md). But here each time is the median over all requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

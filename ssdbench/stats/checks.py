@@ -2,9 +2,10 @@
 
 `loss` judges whether drives slow each other when they work at the same time. Each round measures
 every drive without the others and all drives together, in random order; the loss of a drive is 1 -
-(rate together with others / rate without others). Drives may be measured at the same time only if
-the upper end of the interval of the loss (Student's t, mean of the logarithms) is below MOST_LOSS
-for every drive and workload (intersection-union test, Berger 1982).
+(rate together with others / rate without others). The interval of the loss comes from Student's t
+and the mean of the logarithms. Drives may be measured at the same time only if the upper end of
+this interval is below MOST_LOSS for every drive and workload (intersection-union test, Berger
+1982).
 """
 
 import math
@@ -30,7 +31,7 @@ def in_flight(iops: float, lat_mean_ns: float) -> float:
 
 
 def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
-    """Return the relative difference of rate times latency from the queue depth (Little's law)."""
+    """Return by what share rate times latency differs from the queue depth (Little's law)."""
     return in_flight(iops, lat_mean_ns) / queue_depth - 1
 
 
@@ -80,11 +81,11 @@ def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
 
 
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
-    """Return how many times a point's windows filled the write buffer; None if 20 or more.
+    """Return how many buffers full of data a point's windows wrote together; None if 20 or more.
 
-    Before each window, a settle phase under the same load filled the buffer twice. So the fill
-    level of the buffer changes by at most one buffer during a window, which is a twentieth of the
-    written bytes if windows write 20 buffers.
+    Before each window, a settle phase under the same load filled the buffer twice. So the bytes in
+    the buffer change during a window by at most the size of the buffer, which is 5 % of the written
+    bytes if 20 times this size was written.
     """
     if not buffer_bytes or not written_bytes:
         return None
@@ -98,7 +99,7 @@ PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Hold the share of its rate that a drive loses while other drives also work."""
+    """Hold the share of its rate that a drive loses while other drives work at the same time."""
 
     drive: str
     workload: str

@@ -1,7 +1,7 @@
 """Estimate values from repeats, with intervals and pessimistic bounds.
 
-docs/numbers.md explains how the formulas are used. n is the number of repeats, about ten; tests
-measure how often the intervals contain the true value for samples of this size.
+docs/numbers.md explains how the formulas are used. n is the number of repeats, about ten. The unit
+tests measure, for samples of this size, how often the intervals contain the true value.
 """
 
 from collections.abc import Sequence

@@ -184,7 +184,7 @@ class Client:
         return sent <= len(self.due_ns) and bool(np.all(self.writes[:sent] == self.logged_writes))
 
     def start_ns(self) -> int:
-        """Return when the replay began, at most 1 ms too early, as nothing is sent too early."""
+        """Return when the replay began, or up to 1 ms earlier: no request is sent too early."""
         due_ns = self.due_ns[: len(self.done_ms)] // NS_PER_MS * NS_PER_MS
         return int((self.done_ms * NS_PER_MS - due_ns - self.latency_ns).min())
 
@@ -239,7 +239,7 @@ class Waits:
                                      minlength=len(self._off))  # fmt: skip
 
     def arrivals_off_ns(self) -> float:
-        """Return the 99th percentile of errors in the time of sending, over free clients."""
+        """Return the 99th percentile of the errors in sending times, for clients that were free."""
         total = int(self._off.sum())
         if not total:
             return 0.0

@@ -196,10 +196,10 @@ class Step:
 
 
 def largest_step(values: Sequence[float] | Floats) -> Step | None:
-    """Find the place for which the means before and after it differ most (Student's t).
+    """Find the step: the place where the means before and after it differ most (Student's t).
 
     The p-value is multiplied by the number of places that were tried (Bonferroni). The result is
-    None for fewer than four values, or if the mean before the place is 0.
+    None for fewer than four values, or if the mean of the values before the step is 0.
     """
     data = np.asarray(values, dtype=np.float64)
     n = len(data)

@@ -4,8 +4,8 @@ Two tests compare the unbroken parts of the run in which one workload ran, in th
 first test compares the intervals of three means: of the warm-up, of the repeats, and of the
 warm-up's workload at the end (Student's t, Bonferroni for the comparisons). The second test
 searches for the time that divides the rates most clearly into two levels (largest t over all times,
-Bonferroni). A change below 2 % is ignored. The time of a step inside an unbroken part is found to
-about a minute.
+Bonferroni). A change below 2 % is ignored. The time of a step inside an unbroken part has an error
+of about a minute.
 """
 
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def _step(stretches: Sequence[Stretch], horizon_s: float) -> Change | None:
 
 
 def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
-    """Return the change with its time, to about a minute, and with more exact rates.
+    """Return the change with its time, exact to about a minute, and with more exact rates.
 
     `last` is the index of the stretch (an unbroken part of the run) before the change. A change
     inside a stretch must fit the minutes around it twice as well as a change at the end of a

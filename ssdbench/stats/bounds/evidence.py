@@ -56,7 +56,7 @@ class Stretch:
         return History.of(self.series).mean(0.0, self.seconds)
 
     def part(self, from_s: float, to_s: float) -> "Stretch":
-        """Return the samples that end later than `from_s` and up to `to_s`, as a new stretch."""
+        """Return the samples that end after `from_s` and not after `to_s`, as a new stretch."""
         inside = (self.series.t_s > from_s + 1e-9) & (self.series.t_s <= to_s + 1e-9)
         t_s, whole_s = self.series.t_s[inside] - from_s, max(self.seconds, 1e-9)
         wrote = self.to_fills - self.from_fills
@@ -172,10 +172,11 @@ def interval_of(
 ) -> MeanInterval:
     """Return the mean rate of the stretches with an interval, corrected for several comparisons.
 
-    Several stretches are treated as independent samples. A single stretch is cut into two to ten
-    parts of about `block_s` or longer (`block_s` is the period if the rate is periodic). With such
-    parts the interval by Student's t contains the true mean nearly as often as it should, although
-    neighbouring parts are correlated (docs/numbers.md).
+    Several stretches are treated as independent samples. A single stretch is cut into ten equal
+    parts or, if these would be shorter than `block_s`, into fewer, but at least two. The caller
+    gives a minute as `block_s`, or the period if the rate is periodic. With such parts the interval
+    by Student's t contains the true mean nearly as often as it should, although neighbouring parts
+    are correlated (docs/numbers.md).
     """
     mean = mean_of(stretches)
     if len(stretches) > 1:

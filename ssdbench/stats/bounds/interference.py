@@ -1,10 +1,10 @@
 """Find the largest write load at which reads keep a percentile of latency, from measured pairs.
 
 A load counts as kept if the upper 95 % limit of the percentile is within the limit and the drive
-took at least 99 % of the write load in every repeat. A load above one that was not kept never
-counts, even if it was kept by chance. Between two measured loads the logarithm of the percentile is
-taken as a straight line, unless the two differ so much that the percentile may jump between them,
-or one of them has too few reads for an upper limit.
+took at least 99 % of the write load in every repeat. If a load was not kept, no higher load counts
+as kept, even if one was kept by chance. Between two measured loads the logarithm of the percentile
+is taken as a straight line, unless the two differ so much that the percentile may jump between
+them, or one of them has too few reads for an upper limit.
 """
 
 import math
@@ -102,6 +102,6 @@ def predicted_ns(curve: InterferenceCurve, write_iops: float) -> float | None:
 
 
 def _jumps(low: WriteLoad, high: WriteLoad) -> bool:
-    """Tell whether no line is drawn between two neighbours, as they are too different or unsure."""
+    """Tell whether two neighbours differ too much, or are too unsure, for a line between them."""
     unsure = low.upper_ns is None or high.upper_ns is None
     return unsure or max(low.value_ns, high.value_ns) > JUMP * min(low.value_ns, high.value_ns)

@@ -289,7 +289,7 @@ def coarse(workload: Workload, unit_bytes: int, stage: str | None = None) -> Ite
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
-    """Yield one note on all percentiles for which too few I/Os were slower."""
+    """Yield one note that names all percentiles with too few slower I/Os."""
     few = FewSamples(
         read_indicative=_percentiles(estimates, "read", "indicative"),
         read_left_out=_percentiles(estimates, "read", "suppressed"),

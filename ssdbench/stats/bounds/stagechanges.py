@@ -41,7 +41,7 @@ def compared_points(
     stretches: Mapping[str, Sequence[Stretch]],
     others: Sequence[Sequence[Stretch]],
 ) -> tuple[PointResult, ...]:
-    """Add to each point the findings of the comparison, and the longest wave that would be seen.
+    """Add to each point the findings of the comparison, and the longest wave that it could detect.
 
     `stretches` holds the evidence of each point, by the id of the point. `others` holds the
     evidence of other workloads: the points of earlier stages, and the warm-up if no point has its
@@ -116,7 +116,7 @@ def _only_on_two_levels(other: PointResult, point: PointResult) -> bool:
 
 
 def _by_chance(point: PointResult, code: Code, stretches: Sequence[Stretch], *, of: int) -> bool:
-    """Tell whether chance explains this finding at one of `of` points (Bonferroni)."""
+    """Tell whether chance explains this finding, if `of` points are tested (Bonferroni)."""
     if code is Code.CV_TOO_HIGH:
         return by_chance(stretches)
     if code is Code.TREND:
@@ -148,9 +148,11 @@ def by_chance(stretches: Sequence[Stretch]) -> bool:
 
 
 def alternations(changed: Sequence[Repeat], steady: Sequence[Repeat]) -> int:
-    """Count how often `changed` was slow both before and after a repeat of `steady`.
+    """Count the repeats of `steady` between two slow repeats in a row of `changed`.
 
-    The result is 0 if any repeat of `steady` was slow itself.
+    A repeat is slow if it is below 95 % of its point's usual rate (`SLOW`). Several repeats of
+    `steady` between the same two slow repeats count once. The result is 0 if any repeat of `steady`
+    was slow itself.
     """
     slow_steady = _slow(steady)
     if any(slow_steady):
@@ -170,13 +172,13 @@ def _slow(repeats: Sequence[Repeat]) -> list[bool]:
 
 
 def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
-    """Return the longest period of a 10 % wave that this evidence would show; 0 without any."""
+    """Return the longest period, in s, of a 10 % wave that this evidence can show; 0 if empty."""
     ends = [end for own in groups for s in own for end in (s.from_s, s.from_s + s.seconds)]
     return SEEN_SHARE * (max(ends) - min(ends)) if ends else 0.0
 
 
 def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
-    """Search the rates of all groups for one common wave, each around its mean; else return None.
+    """Search the rates of all groups for one common wave around each group's mean; None if none.
 
     A sine of each period is fitted by least squares to the logarithms of the rates of the pieces
     (Lomb 1976, Scargle 1982), with one mean level for each group; the p-value of the F-test is

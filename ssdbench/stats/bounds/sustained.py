@@ -244,8 +244,8 @@ def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fill
 class WarmUpEvidence:
     """Hold the measurements of the warm-up's workload, made before the points and after them.
 
-    If the drive was filled sequentially in between, both measurements still show whether the drive
-    changed, but the warm-up is no longer evidence of a point.
+    If the drive was filled sequentially between them, both measurements still show whether the
+    drive changed, but the warm-up is no longer evidence of a point.
     """
 
     workload: Workload | None = None  # of the warm-up

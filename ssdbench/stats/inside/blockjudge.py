@@ -174,7 +174,7 @@ def _one_of(
 ) -> tuple[Kin, Sequence[_Entered]]:
     """Compare the slowest of every `k` boundaries with the other boundaries.
 
-    If only the slowest of every `k` are slow, the returned series have the place of these.
+    If only the slowest of every `k` boundaries are slow, the returned series have their place.
     """
     at: list[Floats] = []
     other: list[Floats] = []
@@ -319,7 +319,7 @@ def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> Blo
 
 
 def cost_ns(series: Sequence[Series], best: Evidence) -> float:
-    """Return by how many nanoseconds a write behind a boundary is usually slower than others."""
+    """Return by how many ns a write behind a boundary is usually slower than other writes."""
     found = []
     for one in series:
         place = best.place_of(one, 1 - one.region)

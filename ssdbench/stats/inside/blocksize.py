@@ -169,7 +169,7 @@ def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
 
 
 def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
-    """Return the best period near a rough period; None if others have nearly the same score."""
+    """Return the best period near a rough period; None if another scores nearly the same."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     near = range(period_bytes - AROUND_BYTES, period_bytes + AROUND_BYTES + 1, UNIT_BYTES)
     found = sorted(
@@ -257,7 +257,7 @@ def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
 def _forms(
     data: Scored, rows: tuple[Ints, Ints], value: Floats, period: int, late: int
 ) -> list[Evidence]:
-    """Return the evidence for each form; each region is judged at the other region's place."""
+    """Return the evidence for each form; a region is judged at the place that the other chose."""
     first, second = value[rows[0]], value[rows[1]]
     share = share_of(data, period, late)[rows[0]]
     power = data.count[rows[0]] * data.stride[rows[0]] * (1 - share) * (share <= MOST_SHARE)

@@ -68,11 +68,11 @@ def remap_unit(rates: Mapping[int, Shifted]) -> tuple[int, bool] | None:
     """Return the remap unit in bytes, and whether it may be smaller; None if the rates do not tell.
 
     A shifted write with the size of a unit lies in two units and has the cost of both, whatever the
-    drive programs at the same time. A shifted write of two or more units has no higher cost than an
-    aligned write. So the unit is the largest size at which a shift makes writes slower. Of the
-    shifted writes of half a unit, half lie in two units, so their rate is two thirds of the aligned
-    rate. So a shift counts as slow only below two thirds (`SHIFT_COSTS`), and as free only far
-    above (`SHIFT_FREE`), because a slow link may hide a part of the difference.
+    drive programs at the same time. A shifted write of two or more units costs about as much as an
+    aligned write of the same size. So the unit is the largest size at which a shift makes writes
+    slower. Of the shifted writes of half a unit, half lie in two units, so their rate is two thirds
+    of the aligned rate. So a shift counts as slow only below two thirds (`SHIFT_COSTS`), and as
+    free only far above (`SHIFT_FREE`), because a slow link may hide a part of the difference.
     """
     for block in sorted(rates, reverse=True):
         if rates[block].slower is not False:
@@ -161,7 +161,7 @@ def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
 
 
 def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
-    """Return the bytes written until the rate falls for good, and both rates; else None."""
+    """Return the bytes written until the rate falls for good, and the rates before and after."""
     rate = np.asarray(per_second, dtype=np.float64)
     for index in range(2, len(rate) - 2):
         # The rate may fall in the second of these two seconds.
@@ -175,7 +175,7 @@ def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
 
 
 def falls_at_once(per_second: Sequence[float]) -> bool:
-    """Tell whether the rate falls for good within two seconds, too soon to know the rate before."""
+    """Tell whether the rate falls for good within two seconds: its first level is then unknown."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
 
@@ -183,10 +183,10 @@ def falls_at_once(per_second: Sequence[float]) -> bool:
 def fast_writes(latency_ns: Sequence[float], iodepth: int, slow_iops: float) -> int:
     """Return how many writes a cache took before the rate fell; 0 if all writes were slow.
 
-    The rate falls where the number of writes is farthest above a straight line over the time. If it
-    is nowhere fast, or fast from start to end, there is no such place. The first `iodepth` writes
+    The rate falls where the number of writes is farthest above a straight line over the time. If
+    the rate is high nowhere, or from start to end, no such place exists. The first `iodepth` writes
     wait for fewer others, so each counts as at least as slow as usual for the writes after them.
-    `slow_iops`: writes of this size a second when the cache is full.
+    `slow_iops` is the rate of such writes when the cache is full.
     """
     waited_ns = np.asarray(latency_ns, dtype=np.float64).copy()
     if len(waited_ns) > iodepth:

@@ -151,7 +151,7 @@ def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
 
 
 def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
-    """Return the one number of writes in `within` that fits the places of peaks, else `within`."""
+    """Return the only number of writes in `within` that fits the peaks; else return `within`."""
     again = best.period_bytes // UNIT_BYTES
     fitting = {
         n
@@ -188,7 +188,7 @@ def lags(best: Evidence) -> list[int]:
 
     Strides and blocks are multiples of 4 KiB, so the places of peaks cannot distinguish a lag from
     a lag that is larger by whole periods. If all strides have a common divisor with the period,
-    lags that differ by parts of the period are possible, too.
+    lags that differ by parts of the period are also possible.
     """
     if best.form is Form.ALIGNED:
         return [0]

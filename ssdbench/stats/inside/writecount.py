@@ -51,7 +51,7 @@ def count_period(
 ) -> CountPeriod | None:
     """Return the period of latency peaks, as a number of writes, or None.
 
-    Peaks at block boundaries do not count.
+    Peaks at the boundaries of the found block are left out.
 
     Clear peaks are searched with half of the strides and judged with the other half, whatever the
     block verdict is. Weak peaks, of few cycles, are judged at the phase that fits all strides best,
@@ -175,7 +175,7 @@ def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
 
 
 def _candidates(train: _Train) -> tuple[list[int], list[int]]:
-    """Return two lists of periods with the best scores: by halves of the strides, and by all."""
+    """Return two lists of the best periods: by scores of half the strides, and of all strides."""
     split, told = _halves(train)
     length = split.shape[1]
     periods = range(LEAST_WRITES, min(length // LEAST_CYCLES + 1, MOST_WRITES))

@@ -54,7 +54,7 @@ def rank(drawn: int, *, lot: int | None = None) -> int:
 
 @cache
 def needed(below: int = 0, *, lot: int | None = None) -> int:
-    """Return how many drives to sample to promise the lowest rate of all but `below` failed ones.
+    """Return how many drives to sample to promise the lowest rate, not counting `below` failures.
 
     For a model without failures, the result is 59 drives; for a lot, at most the whole lot.
     """

@@ -58,7 +58,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Hold a workload that a target may be about: a point, load, replay or standard test."""
+    """Hold a workload to which a target can apply: a point, load, replay or standard test."""
 
     stage: str
     workload: str  # for people
@@ -71,7 +71,7 @@ class Subject:
 
 
 def subjects(result: RunResult, which: Which) -> list[Subject]:
-    """Return all measured workloads that a target is about."""
+    """Return all measured workloads to which a target applies."""
     return [
         subject
         for stage in result.stages

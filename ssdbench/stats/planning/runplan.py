@@ -1,4 +1,4 @@
-"""Make a capacity plan from a finished run: its bound, whether the bound is safe, the plan.
+"""Make a capacity plan from a finished run, and tell why the plan may not be validated.
 
 The plan uses points with the block size and read share that the demand names, or else the worst
 measured ones. The queue depth of these points is the largest measured depth that is not above the
@@ -192,7 +192,7 @@ def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
 
 
 def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
-    """Return drives, headroom, life and cost for a demand. Raises ValueError if there is none."""
+    """Return drives, headroom, life and cost. Raises ValueError without a demand in IOPS."""
     if wanted.demand_iops is None:
         raise ValueError("a capacity plan needs a demand in IOPS")
     simulated = result.target.simulated
@@ -543,7 +543,7 @@ def _latency_reasons(
     latencies: Sequence[PlannedLatency],
     otherwise: list[str],
 ) -> list[str]:
-    """Return why a limit of p99 is not known to be kept; p99 at the planned load counts most."""
+    """Return why p99 may miss a limit, without `UNTESTED` if p99 at the planned load is known."""
     limits = limits_s(wanted, point.point.workload.read_percent)
     if not limits or not latencies:
         return otherwise
@@ -759,7 +759,7 @@ class Change:
 
 
 def changes(result: RunResult, wanted: CapacityPlan) -> list[Change]:
-    """Return the plan after each change of one input. Raises ValueError if it has no demand."""
+    """Return the plan after each change of one input. Raises ValueError without a demand."""
     now = capacity_answer(result, wanted)
     before = set(now.reasons)
     found = []

@@ -148,7 +148,7 @@ def _step(history: History, from_s: float, to_s: float) -> Step | None:
 
 
 def _carried(history: History, from_s: float, to_s: float, level: float) -> float:
-    """Return the size of a step to `level`, before which the previous load still shows; or 0."""
+    """Return the size of a step to `level`, which ends the previous load's effect; 0 if none."""
     minutes = history.steps(from_s, to_s, MINUTE_S)
     found = largest_step(minutes)
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:

@@ -56,7 +56,7 @@ class Needed:
     too_long_s: float | None = None  # a period that is too long to lengthen windows for
 
     def over(self, other: "Needed") -> "Needed":
-        """Return the longer of two required lengths, in whole periods of `self`."""
+        """Return the longer of two required lengths, rounded up to whole periods of `self`."""
         if self.length_s >= other.length_s:
             return self
         if not self.rhythm_s:
@@ -65,7 +65,7 @@ class Needed:
         return replace(self, length_s=periods * self.rhythm_s)
 
     def draw(self, chance: Random) -> Window:
-        """Return a window with a random phase of the period; without one, with a random length."""
+        """Return a window with a random phase or, if the rate has no period, a random length."""
         if self.rhythm_s:
             return Window(self.length_s, wait_s=chance.uniform(0.0, self.rhythm_s))
         longer_s = min(self.length_s, HORIZON_S) * chance.uniform(0.0, LONGER_BY)
@@ -75,7 +75,7 @@ class Needed:
 def needed_window(
     asked_s: float, steady: Series | None, *, two_levels: bool = False, short: bool = False
 ) -> Needed:
-    """Return how long windows must be, judged by the steady seconds of the warm-up.
+    """Return how many seconds a window must last, judged by the steady seconds of the warm-up.
 
     `two_levels` means that the rate moves between two levels; such levels are judged separately and
     are not taken as a period. `short` means that the warm-up has few steady seconds, so windows may
@@ -95,7 +95,7 @@ def needed_window(
 
 
 def _variation(history: History, end_s: float, length_s: float, *, short: bool) -> float:
-    """Return how much means over `length_s` vary (CV); if `short`, an upper limit of this."""
+    """Return how much means over `length_s` vary (CV); if `short`, an upper limit of the CV."""
     starts = np.arange(0.0, end_s - length_s + 1e-9, max(1.0, length_s / 10))
     if len(starts) < 2:
         return 0.0
@@ -106,7 +106,7 @@ def _variation(history: History, end_s: float, length_s: float, *, short: bool) 
 
 
 def _unsure(means: float) -> float:
-    """Return the upper 90 % limit of a standard deviation, divided by its estimate.
+    """Return the upper 90 % limit of a standard deviation, divided by the estimated deviation.
 
     The limit is from an approximation of the chi-square distribution (Wilson, Hilferty 1931).
     """
@@ -192,8 +192,8 @@ class Section:
     ) -> Phase:
         """Add one second and return the phase of the next second.
 
-        `written` is the number of bytes written since the start. `spent` is true if the time for
-        settling is used up; then settling ends.
+        `written` is the number of bytes written since the load generator started. `spent` is true
+        if the time for settling is used up; settling ends then.
         """
         if self.phase is Phase.SETTLE:
             self._settling(t_s, rate, fills, written, spent=spent)
