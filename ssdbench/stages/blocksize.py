@@ -4,8 +4,9 @@ First, two regions of the drive are filled. Then ssdbench sends writes of 4 KiB 
 (distance between two writes) after another, one write at a time. Large strides follow only if no
 block up to 8 MiB was found. Cost: a fill of 1 GiB and 0.97 GiB of writes; with the large strides, a
 fill of 4 GiB and 1.2 GiB of writes. If a write buffer hides the block, ssdbench sends the writes in
-two more ways (`ssdbench.stages.strides`), and each costs as much again. If no way shows a block,
-two probes search for the stripe and the mapping unit; they keep the write buffer full.
+two more ways (`ssdbench.stages.strides`), and each of these ways costs the same amount again. If no
+way shows a block, two probes search for the stripe and the mapping unit; they keep the write buffer
+full.
 
 Source: Dunn 2009, chapter III. The judge is `ssdbench.stats.inside.blockjudge`.
 """
@@ -111,7 +112,7 @@ class BlockSize(PlainStage):
         return not self.read_only
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan from one round of strides to all rounds in all ways. Raises UsageError."""
+        """Plan one round of strides at least, all rounds in all ways at most. Raises UsageError."""
         rounds = self.rounds(target, seed=1)
         ways = (StrideWay.ONLY_READS,) if self.read_only else (StrideWay.WRITES, *FURTHER_WAYS)
         least = _spent(rounds[:1], ways[:1])
@@ -243,7 +244,7 @@ class BlockSize(PlainStage):
         return Concluded(found, (*said.findings, *own_findings(done, ended)))
 
     def _probes(self, target: TargetInfo) -> tuple[Probe, ...]:
-        """Return the probes for when no block is found; none for targets without mapping unit."""
+        """Return the probes to run if no block is found; none for a target without mapping unit."""
         return () if self.read_only or target.kind not in REAL else PROBES_WITHOUT_BLOCK
 
     def _rounds(self, context: Context) -> list[tuple[StridePlan, ...]]:

@@ -64,9 +64,9 @@ def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
     """Tell whether parallel writes filled the drive's buffer and had to wait for its flash.
 
     If the buffer is full, some writes wait for the flash. A write that waits takes longer than the
-    shortest time in which NAND can be programmed. A write that waits also takes longer than as many
-    single writes, one after another, as there are parallel writes. So a queue in the link or in the
-    controller cannot explain the wait.
+    shortest time in which NAND can be programmed. A write that waits also takes longer than n
+    single writes one after another, where n is the number of parallel writes. So a queue in the
+    link or in the controller cannot explain the wait.
     """
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):

@@ -1,4 +1,4 @@
-"""Measure reads beside growing write loads, and find the largest at which reads keep their limit.
+"""Measure reads beside growing write loads; find the largest load at which reads keep a limit.
 
 Each pair of loads is a point: a mix of readers and of writers at a rate. A write load may be a
 share of the bytes per second of the warm-up; it becomes a rate when the warm-up has ended.
@@ -80,7 +80,7 @@ class Interference(PointStage):
         return found.at(warm[-1])
 
     def at(self, bytes_per_s: float) -> "Interference":
-        """Return the stage with rates in place of shares; `bytes_per_s`: of the warm-up."""
+        """Return the stage with rates in place of shares; `bytes_per_s` is the warm-up's rate."""
         if not self.shares:
             return self
         points = tuple(tuple(_at(one, bytes_per_s) for one in group) for group in self.groups)
@@ -109,7 +109,7 @@ def _at(point: Point, bytes_per_s: float) -> Point:
 
 
 def _scaled(stream: Stream, factor: float) -> Stream:
-    """Return a stream whose rate is `factor` times as high; fio has it in bytes per direction."""
+    """Return a stream with `factor` times its rate (fio's rates are in bytes per direction)."""
     options = tuple(
         (name, ",".join(str(max(1, round(int(one) * factor))) for one in value.split(",")))
         if name == "rate"

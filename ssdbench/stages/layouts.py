@@ -56,7 +56,7 @@ class Conversion:
         return self.point.workload.pattern is Pattern.RANDOM
 
     def from_s(self, usual: Measuring) -> float:
-        """Return the second from which the rate must be flat, to prove that it lasts."""
+        """Return the second after which the rate must be flat to prove that it lasts."""
         return (1 - FLAT_SHARE) * usual.unbroken_s if self.proves else 0.0
 
     def how(self, usual: Measuring, target: TargetInfo) -> Measuring:

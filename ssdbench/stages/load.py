@@ -1,6 +1,6 @@
-"""Measure latencies, counted from when requests were due, in several trials at one constant load.
+"""Measure latencies from the due time of each request, in several trials at one constant load.
 
-The load lasts for half an hour. The first ten minutes do not count, because the drive may still
+The load lasts for half an hour. The first ten minutes are left out, because the drive may still
 cool down, collect garbage or fill a buffer. The trials follow. Percentiles are computed over all
 trials together. The upper limit of a percentile is the larger one of two numbers: the limit over
 all trials, which allows for correlation within a trial, and the percentile of the slowest trial.
@@ -75,7 +75,7 @@ class Load(Rate):
     each, before = "trial", "settling"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan half an hour; plan more if clients must be added, or waits of requests grow."""
+        """Plan half an hour; plan more in case clients must be added or waits of requests grow."""
         look_s = MOST_GROWTHS * (self.window_s + self.settle_s) * self.clients_grow
         counted_s = max(LASTS_S - SETTLES_S, self.repeats * (self.window_s + self.settle_s))
         rare_s = min(aimed_s(self, self.load_iops), longest_s(self))
@@ -151,8 +151,8 @@ class Load(Rate):
     def _missed(self, tried: Sequence[RateStep]) -> str:
         """Return why the drive did not keep up with the load; "" if the drive kept up.
 
-        A growing backlog counts only if it occurs in two or more trials, because by chance alone
-        the backlog grows in one of a hundred trials.
+        A growing backlog is reported only if it occurs in two or more trials, because in one of a
+        hundred trials it grows by chance alone.
         """
         why = [said for step in tried if (said := undelivered(step, self.limit_ns))]
         behind = [said for said in why if said != GREW]

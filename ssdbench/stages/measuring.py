@@ -1,9 +1,9 @@
-"""Measure one repeat of one point: settle first, then count.
+"""Measure one repeat of one point: let the load settle, then count its requests.
 
 Two windows of the same run of the generator never count as two repeats, because the drive has the
 same state in both. So each repeat starts the generator again with other offsets. In sweeps the
-repeats come in random order. Each repeat settles until its rate shows no effect of the previous
-point any more. The settle phase is stored but not counted.
+repeats come in random order. Each repeat settles until the previous point no longer affects its
+rate. The settle phase is stored but not counted.
 
 Overhead: one generator start per repeat.
 """
@@ -252,7 +252,7 @@ def _flat(series: Recorder, verdict: SteadyVerdict) -> Series:
 
 
 def _needed_by(flat: Series, how: Measuring) -> Needed:
-    """Return how long windows must be, from how the rate of this load varies."""
+    """Return how many seconds a window must last, judged by how much this load's rate varies."""
     levels = levels_of([Stretch(Role.REPEAT, flat)]) is not None
     return needed_window(how.measure_s, flat, two_levels=levels, short=True)
 
@@ -260,7 +260,7 @@ def _needed_by(flat: Series, how: Measuring) -> Needed:
 def _settled_after_s(
     section: Section, series: Recorder, workload: Workload, how: Measuring
 ) -> float:
-    """Return how long the point's other repeats must settle, from this long one; 0: as usual."""
+    """Return the settle time, in seconds, of the point's other repeats; 0 means the usual time."""
     if not section.rule.unbroken_s or section.settle is None or not section.settle.steady:
         return 0.0
     history = History.of(Series(series.t_s, series.iops, unit="1/s"))
@@ -366,7 +366,7 @@ def _measured(
 def latency_parts(
     outcome: Outcome, direction: str, *, from_s: float, to_s: float
 ) -> tuple[Histogram, ...]:
-    """Divide the time from `from_s` to `to_s` into parts of about one horizon; return latencies."""
+    """Return latencies from `from_s` to `to_s`, in parts of about one horizon (10 minutes)."""
     parts = min(MOST_PARTS, max(1, int((to_s - from_s) / HORIZON_S)))
     edges = np.linspace(from_s, to_s, parts + 1).tolist()
     return tuple(outcome.latency(direction, from_s=a, to_s=b) for a, b in pairwise(edges))

@@ -34,20 +34,20 @@ MORE_DRIVES = 1.5  # the second round divides the load by so many times the driv
 
 @dataclass(frozen=True)
 class PlannedLoad(Load):
-    """Offer the load of one drive of a plan; `limit_ns` only tells what stalls and waits are."""
+    """Offer the load of one drive of a plan; `limit_ns` only defines which waits are stalls."""
 
     wanted: CapacityPlan = CapacityPlan()
 
     @property
     def rarer_share(self) -> float:
-        """Return the request share of the rarer limited direction (both count without limits)."""
+        """Return the smallest share of requests of any limited direction (of all if none is)."""
         reads = self.workload.read_percent / 100
         limited = limits_s(self.wanted, self.workload.read_percent)
         of = {"read": reads, "write": 1 - reads}
         return min((of[way] for way in limited), default=super().rarer_share)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan one or two rounds; the load, not yet known, is at most the whole demand."""
+        """Plan one or two rounds; the load is not known yet, but is at most the whole demand."""
         demand_iops = self.wanted.load_iops or 0.0
         reads = self.workload.read_percent / 100
         slow, fast = (
@@ -160,5 +160,5 @@ class PlannedLoad(Load):
 
 
 def _at(done: Sequence[RateStep], load_iops: float) -> list[RateStep]:
-    """Return the runs of fio that offered this load."""
+    """Return the runs of fio that offered the load `load_iops`."""
     return [step for step in done if math.isclose(step.asked_iops, load_iops, rel_tol=1e-9)]

@@ -5,13 +5,13 @@ several shuffled passes (seed and order are stored). So if a drive warms up, wea
 the hours, this affects all points of the group alike, not only the last ones. Points that only read
 have their own passes, after the passes of the points that write.
 
-A sweep has a group for each layout: the order in which writes leave the data on the drive (block
-size, sequential or random; see `ssdbench.stages.layouts`). The layout of the warm-up is first. All
-points that only read are measured in this layout, after the writing points of this layout, because
-a read rate depends on where data lie on flash. Sequential writes come next, then random writes from
-the largest block to the smallest. Before the first repeat in another layout, writes bring the drive
-to this layout: one sequential pass, then random writes until the rate is steady. No point counts
-these writes.
+A sweep has a group for each layout. The layout is how data lie on the drive; it depends on the
+block size of the writes, and whether they were sequential or random (`ssdbench.stages.layouts`).
+The layout of the warm-up is first. All points that only read are measured in this layout, after the
+writing points of this layout, because a read rate depends on where data lie on flash. Sequential
+writes come next, then random writes from the largest block to the smallest. Before the first repeat
+in another layout, writes bring the drive to this layout: one sequential pass, then random writes
+until the rate is steady. No point counts these writes.
 
 A span sweep has a group for each span. The smallest span is first and the whole drive is last
 (Heger 2011), because random writes to a larger span would leave the spare area in disorder for a
@@ -156,7 +156,7 @@ class PointStage(PlainStage):
         return any(point.workload.writes for point in self.points)
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan time and bytes of all repeats; a repeat settles at once, or as late as it may."""
+        """Plan time and bytes of all repeats, if they settle at once or as late as allowed."""
         # A fast drive takes less time, but may write more in this time. A slow drive whose repeats
         # settle at once writes least.
         sides = [
@@ -196,7 +196,7 @@ class PointStage(PlainStage):
         return self if self.extra.most > self.repeats else replace(self, done=tuple(done))
 
     def _in_all(self, target: TargetInfo, hint: RateHint, drive: PlanEnd) -> tuple[float, int]:
-        """Estimate the seconds and the bytes written of all repeats that are left."""
+        """Estimate the seconds and the written bytes of all remaining repeats."""
         over = by_point(self.done)
         points = self._all_costs(target, hint, drive)
         costs = [cost for name, own in points for cost in own[len(over.get(name, ())) :]]
@@ -234,7 +234,7 @@ class PointStage(PlainStage):
         return points
 
     def _first(self, place: int, point: Point) -> bool:
-        """Tell whether a point is the first in its group to write the group's new layout.
+        """Tell whether a point is the first of its group that writes in the group's new layout.
 
         Only this point must write as much as the spare area before it counts; the points after it
         find the drive already in their layout.
@@ -386,7 +386,7 @@ class PointStage(PlainStage):
         return None if self._again in self._converting() else self.returns_to
 
     def known(self, context: Context) -> "PointStage":
-        """Return the stage with what earlier stages found: the mapping unit of the drive."""
+        """Return the stage with the drive's mapping unit, as earlier stages found it."""
         return self.with_unit(proven_unit(context.results))
 
     def with_unit(self, unit_bytes: int) -> "PointStage":
@@ -431,8 +431,8 @@ class PointStage(PlainStage):
     def _how_again(self) -> Measuring:
         """Return how the warm-up's workload settles when it is repeated after all points.
 
-        If a point leaves the data in another order than the warm-up did, this workload settles for
-        longer: until it has written enough bytes, not for a number of seconds.
+        If a point leaves the data in another order than the warm-up did, this workload settles
+        until it has written enough bytes, not for a number of seconds.
         """
         how = replace(self._how, unbroken_s=0.0)
         if not any(self._disorders(point) for point in self.points):
@@ -463,7 +463,7 @@ class PointStage(PlainStage):
         return AT_WORK * unbroken_s if able and unbroken_s >= judging.unbroken_s else 0.0
 
     def _before_s(self, back: Workload, hint: RateHint, drive: PlanEnd) -> float:
-        """Estimate the seconds that one fill and the warm-up take before this stage."""
+        """Estimate the seconds of the work before this stage: one fill and the warm-up."""
         size, fast = back.range.length_bytes, drive.fast
         fill_s = size / back.overwrites(self.unit_bytes) / _write_rate(back, hint, 1.0, fast=fast)
         warm_up_s = max(rule(self.judging.rule).min_window_s, WARM_UP_FILLS * fill_s)

@@ -234,7 +234,7 @@ class Precondition(PlainStage):
         yield Unit("fills", jobs, self.title, of=1, noted={"planned_bytes": planned})
 
     def measure(self, context: Context, unit: Unit[list[Job]]) -> FillRecord:
-        """Fill the drive; if the fill ends early, its bytes are recorded but it proves nothing."""
+        """Fill the drive; if the fill ends early, its bytes are recorded but prove no fill."""
         planned = sum(job.total_bytes or 0 for job in unit.work)
         session, target = context.session, context.target
         before, told_before = session.counters(), session.health_written_bytes()

@@ -1,10 +1,10 @@
 """Find the highest offered rate (open loop) at which a latency percentile is within its limit.
 
-Each rate is offered in one run of the generator: first the drive settles, then requests count. A
-search multiplies the rate by a factor until a rate fails, and then bisects. If a rate neither
-clearly keeps nor clearly misses the limit, it is offered once more for longer. The first of several
-searches does not count. Each search uses other offsets and arrival times; the answer is the lowest
-result of the searches that count. The latency of a request counts from when the request was due.
+Each rate is offered in one run of the generator: first the drive settles, then requests are
+counted. A search multiplies the rate by a factor until a rate fails, and then bisects. If it is not
+clear whether a rate keeps the limit, this rate is offered once more for longer. The result of the
+first search is not used. Each search uses other offsets and arrival times; the answer is the lowest
+result of the other searches. The latency of a request is the time from when the request was due.
 The percentile is computed over the requests of all clients.
 
 Overhead: one run of the generator per rate, about six rates per search. Limits: rates are tried in
@@ -128,7 +128,7 @@ class Rate(RateGoal, PlainStage):
         )
 
     def units(self, context: Context, done: Sequence[RateStep]) -> Iterator[Unit[OfferedRate]]:
-        """Yield one rate after another; the next one depends on which stayed within the limit."""
+        """Yield one rate after another; the next rate depends on which rates kept the limit."""
         while (asked := self.upcoming(context, done)) is not None:
             counts = f"{self.each} {asked.search}"
             counts += f" of {self.repeats}" if asked.search <= self.repeats else ""
@@ -194,7 +194,7 @@ class Rate(RateGoal, PlainStage):
     def conclude(
         self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
     ) -> Concluded[RateFound]:
-        """Return the lowest result of all finished searches, and the findings."""
+        """Return the lowest result of the finished searches, and the findings."""
         went = searched(self, self.start_iops or started_from(self, context), done)
         looked = [step for step in done if not step.search]
         csv = context.store.directory() / RATES

@@ -49,7 +49,7 @@ def answer(
 ) -> RateFound:
     """Return the lowest rate of all finished searches, and a list of all offered rates.
 
-    `looked` has the rates that the first search offered; this search does not count.
+    `looked` has the rates that the first search offered; its result is not used.
     """
     ended = [one for one in searched if one.ended]
     workload = sought.workload
@@ -85,8 +85,8 @@ def answer(
 def as_lasted(sought: RateGoal, found: RateFound, lasted: Sequence[RateStep]) -> RateFound:
     """Add to the answer the last runs of fio, which tested whether its rate lasts.
 
-    `lasted` has the runs at the last offered rate. If the drive kept this rate and the rate is
-    lower than the answer, it becomes the answer.
+    `lasted` has the runs at the last offered rate. If the drive kept this rate, and it is lower
+    than the answer, this rate becomes the answer.
     """
     rate = found.rate_iops
     broken = any(broke_down(sought, step) for step in lasted)
@@ -188,8 +188,8 @@ def _fails_soon(sought: RateGoal, found: RateFound, rate_iops: float) -> bool:
     """Tell whether the drive, not the clients, missed the limit at a rate just above the answer.
 
     In this case, even latencies counted from the sending of a request are above the limit. Waits
-    for a client only reduce the drive's load: fewer requests are in flight than were due. So
-    without these waits the rate would fail as well, and the answer would still be below this rate.
+    for a client only reduce the drive's load: fewer requests are in flight than were due. So this
+    rate would also fail without these waits, and the answer would still be lower.
     """
     failed = (
         step.offered_iops

@@ -1,9 +1,9 @@
 """Decide from the rates offered so far which rate is offered next, and for how long; no I/O.
 
-A first search, which does not count, finds three numbers: the approximate rate, the IOPS that the
-drive completes when its queue is never empty, and the time between two stalls. The later searches
-begin at the approximate rate, with windows that are long enough for the stalls. If requests waited
-for a free client, the rate is offered again from more clients.
+The first search is not part of the result. It finds three numbers: the approximate rate, the IOPS
+that the drive completes when its queue is never empty, and the time between two stalls. The later
+searches begin at the approximate rate, with windows that are long enough for the stalls. If
+requests waited for a free client, the rate is offered again from more clients.
 """
 
 import math
@@ -70,7 +70,7 @@ class RateGoal:
 
     @property
     def rarer_share(self) -> float:
-        """Return the smaller one of the shares of reads and of writes; shares of 0 do not count."""
+        """Return the smaller of the shares of reads and writes, or the other if one is 0."""
         reads = self.workload.read_percent / 100
         return min(share for share in (reads, 1 - reads) if share > 0)
 
@@ -150,7 +150,7 @@ def at_last_rate(offered: Sequence[RateStep]) -> list[RateStep]:
 
 
 def broke_down(sought: RateGoal, step: RateStep) -> bool:
-    """Tell whether a rate missed the limit by more than its percentile is uncertain."""
+    """Tell whether a rate missed the limit by more than the uncertainty of its percentile."""
     return not step.kept and step.reason != ONLY_UPPER
 
 
@@ -196,7 +196,7 @@ def aimed_s(sought: RateGoal, rate_iops: float) -> float:
 
 
 def trials(done: Sequence[RateStep]) -> list[RateStep]:
-    """Return the runs of fio at a constant load that count as trials."""
+    """Return the runs of fio at a constant load that are trials."""
     return [step for step in decided(done) if step.search]
 
 
@@ -354,6 +354,6 @@ def overloaded(step: RateStep) -> bool:
 
 
 def completed(steps: Sequence[RateStep]) -> float:
-    """Return the lowest IOPS that the drive completed while a backlog grew; else infinity."""
+    """Return the lowest IOPS completed while a backlog grew; infinity without a backlog."""
     behind = (step.achieved_iops for step in decided(steps) if overloaded(step))
     return min((rate for rate in behind if rate > 0), default=math.inf)

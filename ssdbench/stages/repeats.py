@@ -8,8 +8,8 @@ before all other points of its group. If its rate lasts, so does the rate of eac
 that moved fewer bytes. Mixes of all layouts are one kind: a lighter mix needs no long repeat if a
 heavier mix comes in a later group. For writes, the warm-up and the writes that change the layout
 also prove that a rate lasts. The heaviest load is guessed before the start: the largest block, then
-the most requests in flight. If another point turns out to move more bytes, or if the long repeat
-slowed down, the next repeat of that point is long, too.
+the most requests in flight. If another point turns out to move more bytes, or if the rate fell in
+the long repeat, the next repeat of that point is also long.
 
 A point without a long repeat measures in its first repeat until the mean is precise; the windows of
 its later repeats have the same length. If the rate of a later repeat differs from the rate of the
@@ -53,7 +53,7 @@ def with_unbroken(
     lasting: Sequence[Lasting] = (),
     later: Sequence[Point] = (),
 ) -> PlannedRepeat:
-    """Make a planned repeat long if the load needs a proof; else add the level to return to.
+    """Make a repeat long if nothing proves that its load's rate lasts; else add the earlier rate.
 
     A long repeat gets `unbroken_s`; other repeats get the rate and settle time of earlier repeats.
     `group` has the points of the same layout, `later` the points of later groups. `repeats` has the
@@ -127,7 +127,7 @@ def is_heaviest(point: Point, group: Sequence[Point]) -> bool:
 
 
 def proven_later(point: Point, later: Sequence[Point]) -> bool:
-    """Tell whether a heavier load of the same kind comes later, whose proof also covers this point.
+    """Tell whether a heavier load of the same kind comes later, and can prove that this rate lasts.
 
     If the heavier load does not keep its rate, or moves fewer bytes than guessed, nothing proves
     that the rate of this point lasts.
@@ -177,7 +177,7 @@ def interval_width(repeats: Sequence[Repeat]) -> float:
 
 
 def extra_reasons(extra: ExtraRule, repeats: Sequence[Repeat], planned: int) -> list[str]:
-    """Return why a point gets one more repeat; empty if it needs none or has all it may have."""
+    """Return why a point gets one more repeat; empty if it needs none or has the allowed number."""
     found = []
     settled = sum(repeat.settled for repeat in repeats)
     lasts = all(repeat.settled for repeat in repeats if repeat.unbroken_s)

@@ -1,9 +1,9 @@
 """Send the requests of a trace at their recorded times to a filled, steady drive.
 
-The latency of a request counts from when the request was due. Each replay is one run of fio. The
-first replays of a trace do not count, because the drive's state must first adapt to the trace. The
-input files for fio are made once (`ssdbench.generator.trace.clients`); they are as large as the
-trace and are removed at the end.
+The latency of a request is the time from when the request was due. Each replay is one run of fio.
+The first replays of a trace are not part of the result, because the drive's state must first adapt
+to the trace. The input files for fio are made once (`ssdbench.generator.trace.clients`); they are
+as large as the trace and are removed at the end.
 
 Limits: each client has one request in flight, requests are sent within 2 ms of their time (fio's
 clock), and trims are not sent. For a long trace, only some clients are logged, because fio keeps
@@ -132,7 +132,7 @@ class Replay(PlainStage):
             shutil.rmtree(directory, ignore_errors=True)
 
     def units(self, context: Context, done: Sequence[ReplayRun]) -> Iterator[Unit[int]]:
-        """Yield the replays as units; the first `passes` replays do not count."""
+        """Yield the replays as units; the first `passes` replays are not part of the result."""
         passes, repeats = self.wanted.passes, self.wanted.repeats
         for number in range(passes + repeats):
             replay = number - passes + 1
@@ -209,7 +209,7 @@ class Replay(PlainStage):
     def conclude(
         self, context: Context, done: Sequence[ReplayRun], ended: Ended[ReplayRun]
     ) -> Concluded[ReplayFound]:
-        """Compute the latencies over all replays that count; return them with the findings."""
+        """Compute the latencies over all replays after the first `passes`; add the findings."""
         counting = [run for run in done if run.replay > 0]
         try:
             summary, made = self.looked()
@@ -320,7 +320,7 @@ class Replay(PlainStage):
         )
 
     def sending(self, traced_bytes: int) -> Sending:
-        """Return how to send the trace of a drive of `traced_bytes`, or of unknown size (0)."""
+        """Return how to send the trace of a drive with `traced_bytes` bytes (0: unknown size)."""
         asked = self.wanted
         way = (asked.clients, asked.speed, asked.placing, traced_bytes)
         return Sending(*way, self.range_bytes, self.block_bytes)
@@ -345,7 +345,7 @@ class Replay(PlainStage):
 
 
 def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
-    """Yield findings if the trace lacks a part of the load, or if its times are doubtful."""
+    """Yield findings if the trace lacks a part of the load, or has doubtful times."""
     if summary is not None and summary.lost:
         yield TraceLacksEvents(summary.lost, 100 * summary.lost_share).finding()
     if summary is not None and summary.only_cpu is not None:
@@ -391,7 +391,7 @@ def _client(path: Path, made: TraceWork) -> Client:
 
 
 def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimate, ...]:
-    """Estimate the percentiles of reads and writes over all replays that count."""
+    """Estimate the percentiles of reads and writes over the replays in `counting`."""
     found: list[Estimate] = []
     for direction in ("read", "write"):
         parts: list[Histogram] = []

@@ -2,9 +2,9 @@
 
 One long job keeps the drive busy, so that it cannot recover. A rule judges the target's one-second
 samples. There is no time limit unless the profile sets one, because a fill of a slow or large drive
-takes days. But there is a limit of drive fills: a drive that is not steady by then is published as
-"at most X, not steady". A drive that is filled within minutes is given at least the time of two of
-the rule's windows, because no rule can hold earlier.
+takes days. But the warm-up ends after a number of drive fills. If the drive is not steady by then,
+its rate X is published as "at most X, not steady". A drive that is filled within minutes is given
+at least the time of two of the rule's windows, because no rule can be satisfied earlier.
 
 Small random writes make a drive slow, but not hot. If points of the run move more bytes, the drive
 would become hot while they are measured, and would throttle only after it was judged steady. So the
@@ -339,7 +339,7 @@ class Steady(PlainStage):
         return self.workload.range.length_bytes / self.workload.overwrites(unit_bytes)
 
     def least_s(self) -> float:
-        """Return the seconds that a warm-up gets at least before it counts as not steady."""
+        """Return the least seconds before a warm-up counts as not steady."""
         return max(LEAST_S, 2 * rule(self.rule).min_window_s)
 
     def _spent(self, fills: float, t_s: float, least_s: float) -> Spent | None:

@@ -6,7 +6,7 @@ sending requests show these pauses nevertheless:
 - Reads between the writes wait for the flash that the buffer writes to (SSDcheck, MICRO 2018).
 - At saturation, writes come faster than the buffer can write to flash. With a fixed number of
   writes in flight, a pause of the drive makes a write slower than the write before it by the length
-  of the pause, so this growth of the latency is judged.
+  of the pause, so the difference of both latencies is judged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -101,7 +101,7 @@ def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -
 
 
 def bytes_written(way: StrideWay, passes: int, regions: Sequence[Region]) -> int:
-    """Return all bytes that one way of sending writes; its passes alone write `passes` bytes."""
+    """Return all bytes that one way of sending requests writes; `passes` bytes are in passes."""
     if way is StrideWay.ONLY_READS:
         return 0
     full = sum(min(BUFFER_BYTES, region.length_bytes) for region in regions)
@@ -109,7 +109,7 @@ def bytes_written(way: StrideWay, passes: int, regions: Sequence[Region]) -> int
 
 
 def heard(way: StrideWay, log: LoggedIo) -> Heard:
-    """Turn a pass's logged I/Os into requests with the quantity that is judged."""
+    """Turn a pass's logged I/Os into requests, with the value that this way judges (`judged`)."""
     offset = np.asarray(log.offset_bytes, dtype=np.int64)
     latency = np.asarray(log.latency_ns, dtype=np.float64)
     match way:
@@ -141,8 +141,8 @@ def _growth(latency: Floats) -> Floats:
     """Return each latency minus the latency of the request before.
 
     The first and last EDGE results are set to 0: there the queue fills or empties, which changes
-    latencies. All passes begin and end at the same places of both regions, so these changes would
-    look like a block.
+    latencies. All passes begin and end at the same places of both regions, so slow requests there
+    would look like a block boundary.
     """
     growth = np.diff(latency, prepend=latency[:1])
     growth[:EDGE] = growth[-EDGE:] = 0.0

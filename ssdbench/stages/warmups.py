@@ -70,7 +70,7 @@ def read_warm_up(
 def _steady_part(
     path: Path, from_s: float, before: tuple[int, float], size_bytes: int, asked_s: float
 ) -> tuple[Stretch, Needed, float]:
-    """Return the steady part, the needed window length, and the rate during a stall (or infinity).
+    """Return the steady part, the needed window length, and the rate in a stall (inf: no stall).
 
     While a drive becomes steady, its rate may for some time be a little below the final level. But
     if, in the last three quarters of the warm-up, the rate over one horizon is less than half of

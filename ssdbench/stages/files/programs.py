@@ -86,7 +86,7 @@ def dbench_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
 
 
 def fileio_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Read sysbench's report of its file test; flushes are not among the operations."""
+    """Read sysbench's report of its file test; the operations do not include flushes."""
     del scale, seconds
     read, written = number(text, r"reads/s: +([\d.]+)"), number(text, r"writes/s: +([\d.]+)")
     moved = number(text, r"read, MiB/s: +([\d.]+)") + number(text, r"written, MiB/s: +([\d.]+)")
@@ -99,7 +99,7 @@ def fileio_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
 
 
 def oltp_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
-    """Read sysbench's report of its OLTP test, which has no bytes."""
+    """Read sysbench's report of its OLTP test; the report has no bytes."""
     del scale, seconds
     return {
         "operations_per_s": number(text, r"transactions: +\d+ +\(([\d.]+) per sec"),

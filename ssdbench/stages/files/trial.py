@@ -140,7 +140,7 @@ MIXED_FILE = "mixed"
 
 
 def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
-    """Return as many of the smallest sizes as fit into `room_bytes` together."""
+    """Return the smallest sizes, as many as fit together into `room_bytes`."""
     counts: list[int] = []
     for size in sorted(set(sizes)):
         if sum(counts) + size <= room_bytes:

@@ -1,8 +1,8 @@
 """Record the kernel's block tracepoints of one drive while fio runs.
 
-Each traced event takes 1 to 2 microseconds of CPU time, which lowers rates. So compare the rates of
-a traced run of fio only with the rates of other traced runs. Limits: a bio that the kernel splits
-is not followed, and the time before a request reaches the block layer is not seen.
+Each traced event takes 1 to 2 microseconds of CPU time, which lowers rates. So the rates of a
+traced run of fio can be compared only with those of other traced runs. Limits: a bio that the
+kernel splits is not followed, and the time before a request reaches the block layer is not seen.
 """
 
 from collections.abc import Iterator, Sequence

@@ -84,7 +84,7 @@ def _queue(name: str, value: str, drive: str) -> Setting:
 
 
 def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return a variant per scheduler: the wanted ones, else all. Raises HostLacks if unknown."""
+    """Return a variant per wanted (else offered) scheduler. Raises HostLacks if not offered."""
     for name in wanted:
         require_scheduler(name, offered)
     return [Variant(name, (_queue("scheduler", name, drive),)) for name in wanted or offered]
@@ -116,7 +116,7 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
     """Return variants of the host: unchanged, slower CPUs, with and without disk entropy.
 
-    The variants with slower CPUs show the same drive's rates with less computing power.
+    The variants with slower CPUs show which rates the same drive reaches with less CPU power.
     """
     variants, notes = [Variant("as it is")], []
     if host.policies and len(host.frequencies_khz) > 1:
@@ -138,7 +138,10 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
 
 
 def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
-    """Return a variant per wanted scheduler; without any, the unchanged host. Raises HostLacks."""
+    """Return a variant per wanted scheduler, or the unchanged host.
+
+    Raises HostLacks if not offered.
+    """
     return scheduler_variants(wanted, offered, drive) if wanted else [Variant("as it is")]
 
 

@@ -51,7 +51,7 @@ class Probe(Protocol):
 
     @property
     def least_share(self) -> float:
-        """Return the least that the probe writes if nothing stops it, as a share of `writes`."""
+        """Return the share of `writes` that the probe writes at least, if nothing stops it."""
         ...
 
     def writes(self, size_bytes: int) -> int:
@@ -131,7 +131,7 @@ class Bench:
         total_bytes: int,
         offsets: Sequence[int],
     ) -> list[float]:
-        """Write `total_bytes` at random above each offset in turn; return bytes per second."""
+        """Write `total_bytes` at random from each offset on, one after another; return bytes/s."""
         jobs = []
         for index, offset in enumerate(offsets):
             job = self._job(
@@ -174,7 +174,10 @@ class Bench:
     def flushes(
         self, block_bytes: int, span_bytes: int, writes: int, *, every: int
     ) -> tuple[Direction, Direction]:
-        """Flush after each `every` single random writes; return totals of writes and flushes."""
+        """Write at random at depth 1; flush after every `every` writes.
+
+        Return both directions' totals.
+        """
         job = self._job(Pattern.RANDOM, block_bytes, 0, 1, span_bytes, writes * block_bytes)
         (done,) = self._start([replace(job, flush_every=every)]).outcome().jobs
         return done.write, done.flushes
@@ -305,12 +308,12 @@ def asked(probe: Probe, context: Context) -> ProbeFound:
 
 
 def part(size_bytes: int, most_bytes: int) -> int:
-    """Return the smaller one of two sizes in bytes, rounded down to whole MiB."""
+    """Return the smaller of two sizes in bytes, rounded down to whole MiB."""
     return max(MIB, min(size_bytes, most_bytes) // MIB * MIB)
 
 
 def collect(bench: Bench) -> None:
-    """Fill the drive, then overwrite half at random: further writes need garbage collection."""
+    """Fill the drive, then overwrite half of it at random, so that later writes need collection."""
     size = bench.size_bytes
     bench.fill(size)
     bench.write(Pattern.RANDOM, 32 * KIB, 32, size, round(COLLECTING * size))

@@ -36,8 +36,8 @@ FIRST_PART = 0.5  # of the drive is written before the first rest, the others sh
 class SlcCache:
     """Find the size of the SLC cache: the bytes after which a sequential fill gets slower.
 
-    With `rests_s` the fill has parts, and the drive idles for one of these times before each part
-    but the first: the writes that are fast then show how much of the cache is back.
+    With `rests_s` the fill has parts. Before each part except the first, the drive idles for one of
+    these times. The number of fast writes after a rest shows how much of the cache is free again.
     """
 
     rests_s: tuple[float, ...] = ()
@@ -46,7 +46,7 @@ class SlcCache:
 
     @property
     def least_share(self) -> float:
-        """Return the share that is always written; with rests, a fill may end after its half."""
+        """Return the share of a fill that is always written; with rests this is half."""
         return FIRST_PART if self.rests_s else 1.0
 
     def writes(self, size_bytes: int) -> int:
@@ -185,8 +185,8 @@ MEDIAN = 0.5
 class Flushes:
     """Find whether a flush command waits for flash: flush after each 1, 4, 16 and 64 writes.
 
-    If flash is as fast as the writes, no data wait in the buffer, so the result shows nothing. Then
-    the measurement is repeated while the drive collects garbage.
+    If flash is as fast as the writes, the buffer stays empty, so the result shows nothing. Then the
+    measurement is repeated while the drive collects garbage.
     """
 
     name = "flush"
@@ -199,7 +199,7 @@ class Flushes:
         return part(size_bytes, FLUSH_SPAN_BYTES) + round((1 + COLLECTING) * size_bytes) + 2 * once
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure before garbage collection begins; without an answer, measure again after."""
+        """Measure before garbage collection begins; without an answer, measure again during it."""
         span = part(bench.size_bytes, FLUSH_SPAN_BYTES)
         bench.fill(span)
         said = _flush_costs(bench, span)

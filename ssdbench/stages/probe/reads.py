@@ -109,7 +109,7 @@ CHUNK_WRAPS = 4  # a stride is used if the span has this many
 
 
 class ReadChunk:
-    """Find the read chunk, that is, the consecutive data on one die, by two parallel reads.
+    """Find the read chunk (the size of consecutive data on one die) by two parallel reads.
 
     Two parallel reads at a small stride wait for the same die. If the stride is half the chunk or
     more, the waits end: at most two reads in a row are on one die, so the second one runs together

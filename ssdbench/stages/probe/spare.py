@@ -39,7 +39,7 @@ REMAP_SINGLE = 64  # number of single writes after a rest
 
 
 class RemapUnit:
-    """Find the remap unit: a random write that is not aligned to this unit costs two units.
+    """Find the remap unit: a random write of one unit that is not aligned to it costs two units.
 
     The write buffer is kept full, so that the flash limits the rate.
     """
@@ -54,7 +54,7 @@ class RemapUnit:
         return _remap_span(size_bytes) + usual + REMAP_AGAIN_BYTES
 
     def ask(self, bench: Bench) -> Answer:
-        """Compare shifted with aligned writes, from the largest size to one where shifts cost."""
+        """Compare shifted with aligned writes, from the largest size to one that a shift slows."""
         span = _remap_span(bench.size_bytes)
         if span < REMAP_LEAST_SPAN_BYTES:
             return Answer("cannot tell: the drive is too small for random writes")
@@ -109,7 +109,7 @@ def _shifted(bench: Bench, block: int, span: int, left: int) -> tuple[Shifted, i
     """Measure shifted and aligned writes of one size; double the bytes until the result is clear.
 
     After the first measurement, at most `left` more bytes may be written. The function returns the
-    rates, and how many of these bytes remain.
+    rates, and how many of the `left` bytes remain.
     """
     offsets = (0, block // 2, 0, block // 2)  # writes at the first offset fill the buffer
     total = REMAP_EACH_BYTES
@@ -229,7 +229,7 @@ def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
 
 
 def _buffer(bench: Bench, span: int, size: int) -> float | None:
-    """Return write buffer / drive size; None if there is a buffer of unknown size."""
+    """Return the write buffer's share of the drive's size; None for a buffer of unknown size."""
     taken = agreed_bytes(bursts(bench, span))
     if taken is not None:
         return taken / size
@@ -264,7 +264,7 @@ class Trim:
         )
 
     def ask(self, bench: Bench) -> Answer:
-        """Compare rates; before the TRIM, the rate must be steady and slowed by collection."""
+        """Compare rates; before the TRIM, the rate must be steady, with garbage collection."""
         size = bench.size_bytes
         kept = part(round(size * TRIM_KEPT), size)
         bench.fill(size)

@@ -3,7 +3,7 @@
 A cell is one workload for one minute. A round measures all cells in the order of the standard.
 After each round, each tracking variable (a metric of one cell) is judged over the last five rounds.
 The test ends when all variables are steady, or as "steady state not reached" after 25 rounds. A
-resumed test keeps its finished rounds. The first round after a resume does not count, because the
+resumed test keeps its finished rounds. The first round after a resume is not judged, because the
 drive may have recovered during the pause.
 
 Overhead: the generator starts once for each cell.
@@ -134,7 +134,7 @@ class Rounds(PtsStage):
         return f"in {len(found.rounds)} rounds; the last five are shown"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Yield findings: the warm-up was not steady; rounds after a pause do not count."""
+        """Yield findings: the warm-up was not steady; rounds after a pause were not judged."""
         window = window_of(found.warm_up)
         if found.warm_up and not (window and window.steady):
             yield PtsWarmUpNotSteady().finding()

@@ -47,7 +47,7 @@ CAPACITIES = 2  # times the capacity is written sequentially in 128 KiB
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Describe a test's preparation: a purge by the profile's method, and a fill if needed."""
+    """Describe a test's preparation: a purge by the profile's method, then a fill if needed."""
 
     purge: Method = Method.NONE
     fills: bool = True

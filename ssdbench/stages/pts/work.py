@@ -90,7 +90,7 @@ class Length:
 
 
 def warm_up_s() -> float:
-    """Return how many seconds a warm-up may take; one that is not steady by then ends.
+    """Return how many seconds a warm-up may take; it ends then, steady or not.
 
     In this time, 25 samples are judged; between two of them are 30 min without a judged sample.
     """
@@ -231,7 +231,7 @@ class _Samples:
         return True
 
     def filled(self) -> float:
-        """Return drive fills written / drive fills after which the phase ends.
+        """Return the written drive fills as a share of the fills after which the phase ends.
 
         The result is 0 for a phase that does not end by drive fills.
         """
