@@ -23,7 +23,7 @@ Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and the fau
 
 
 def refuse(mistakes: Sequence[Mistake]) -> None:
-    """Raise an error from which the profile loader makes one message with a place per mistake."""
+    """Raise an error, from which the profile loader makes one message for each mistake."""
     if mistakes:
         context: dict[str, Any] = {"mistakes": list(mistakes)}
         raise PydanticCustomError("mistakes", "{mistakes}", context)

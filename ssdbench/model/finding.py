@@ -97,7 +97,7 @@ class Finding(Model):
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class FindingKind(ABC):
-    """Define a kind of finding, with the numbers of a case. Each subclass is a frozen dataclass."""
+    """Define a kind of finding and the numbers of one case. Each subclass is a frozen dataclass."""
 
     code: ClassVar[Code]
     severities: ClassVar[tuple[Severity, ...]] = (Severity.INVALIDATES,)  # the usual one first
@@ -109,14 +109,14 @@ class FindingKind(ABC):
 
     @abstractmethod
     def message(self) -> str:
-        """Return one sentence with its numbers, without a capital letter and a full stop."""
+        """Return one sentence with its numbers; it begins in lower case and has no full stop."""
 
     def advice(self) -> str:
         """Return the advice for the user: the remedy of the kind, unless a kind adapts it."""
         return self.remedy
 
     def severity(self) -> Severity:
-        """Return the severity: the first in `severities`, unless a kind adapts it to the case."""
+        """Return the severity: the first of `severities`, unless a kind adapts it to the case."""
         return self.severities[0]
 
     def numbers(self) -> dict[str, Number]:

@@ -1,4 +1,4 @@
-"""List requests that the target of a profile cannot fulfil, and `accept` targets without a stage.
+"""List requests that a profile's drive cannot fulfil, and `accept` targets that no stage measures.
 
 A profile is read before its target is known. So the mistakes in this module are found after the
 profile was read, but are still reported at their place in the profile. Standard tests choose their
@@ -264,7 +264,7 @@ def _is_job(stage: spec.FioJobs | spec.Mix, of: Which) -> bool:
 
 
 def _spans_of(spans: tuple[Extent, ...], of: Which) -> bool:
-    """Tell whether a target may be about one of these spans; any span in bytes may be meant."""
+    """Tell whether a target may apply to one of these spans; each span in bytes is possible."""
     wanted = WHOLE_PERCENT if of.span_percent is None else of.span_percent
     return any(span.percent in (None, wanted) for span in spans)
 
@@ -291,7 +291,7 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
 
 
 def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
-    """Return why an engine can never send requests to this target, on any host; "" if possible."""
+    """Return why an engine cannot send requests to this target on any host; "" if it can."""
     if engine is IoEngine.LIBAIO:
         return ""
     if ZONES in target.facts and not target.zone_bytes:

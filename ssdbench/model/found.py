@@ -136,9 +136,9 @@ class Heated(Model):
 class MappingUnit(Model):
     """Store the drive's mapping unit, and whether the measured rates prove this unit.
 
-    A drive that maps its flash in units writes a whole unit for each smaller random write. So such
-    a drive does as many writes of one unit per second as smaller writes, but fewer writes of two
-    units.
+    A drive that maps its flash in units writes a whole unit for each smaller random write. So, per
+    second, such a drive completes as many writes of one unit as smaller writes, but fewer writes of
+    two units.
     """
 
     unit_bytes: int
@@ -200,10 +200,11 @@ class WriteLoad(Model):
 
 
 class InterferenceCurve(Model):
-    """The latency of one read load over write loads, lowest first.
+    """The latency of one read load for each write load, from the lowest write load.
 
-    All loads up to `kept_iops` kept the limit; `failed_iops` is the lowest that did not. At
-    `likely_iops` a line through the percentiles, without their uncertainty, reaches the limit.
+    All write loads up to `kept_iops` kept the limit; `failed_iops` is the lowest that did not.
+    `likely_iops` is the write load at which the line that connects the measured percentiles reaches
+    the limit; this ignores the uncertainty of the percentiles.
     """
 
     readers: str  # for people

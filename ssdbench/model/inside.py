@@ -1,4 +1,4 @@
-"""Define stored results about a drive's inside: block size, answers of probes, write cache."""
+"""Define stored results about a drive's inside: block size, write cache, results of probes."""
 
 from enum import StrEnum
 from typing import Literal
@@ -50,7 +50,7 @@ class StrideScore(Model):
 
 
 class SmallestEffect(Model):
-    """Store how slow writes into a new block must be for the search to find this block size."""
+    """Store how slow writes into a new block must be, so that the search finds this block size."""
 
     block_bytes: int
     times_slower: float | None  # None if no effect was large enough

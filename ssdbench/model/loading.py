@@ -77,7 +77,7 @@ def load(text: str, file: str, kind: type[M], *, hint: str = "") -> M:
 def misfit_error(
     text: str, file: str, mistakes: Sequence[Mistake], *, hint: str = ANOTHER
 ) -> ProfileError:
-    """Return the error for mistakes that are found only when the target is known, with places."""
+    """Return the error, with places, for mistakes that are found only when the target is known."""
     document = read(text, file)
     for path, message in mistakes:
         if path[0] == "measure" and ("measure",) not in document.values:
@@ -274,7 +274,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _said_of(model: type[BaseModel], key: str) -> str:
-    """Return the docstring of the model of a key, for a key that has no description."""
+    """Return the docstring of a key's model; used if the key itself has no description."""
     field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
     for kind in (field.annotation, *get_args(field.annotation)):
         if isinstance(kind, type) and issubclass(kind, BaseModel):

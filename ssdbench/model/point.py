@@ -112,7 +112,7 @@ class HostDuring(Model):
 
 
 class PowerDuring(Model):
-    """Store the power of the drive in the measured window of a repeat, if anything measured it."""
+    """Store the power of the drive in the measured window of a repeat, if it was measured."""
 
     source: Literal["meter", "drive"]  # the user's meter, or the drive's own health log
     watts: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # mean over the window

@@ -1,4 +1,4 @@
-"""Define the stored results of a PTS-style test: the parts of a test, and the whole test.
+"""Define the stored results of a PTS-style test: of its parts, and of the whole test.
 
 In phases with planned pauses, the stored rate is the rate in the bursts between the pauses. A
 latency is None, not 0, if no request was completed.
@@ -24,7 +24,7 @@ class PtsMetric(StrEnum):
 
 
 class PtsBins(Model):
-    """Store the number of latencies in each of fio's bins that is not empty."""
+    """Store, for each of fio's bins that is not empty, the number of latencies in the bin."""
 
     latency_ns: tuple[int, ...]  # lower edges
     count: tuple[int, ...]

@@ -118,7 +118,7 @@ def repeated(values: Sequence[object], words: Callable[[Any], str] = str) -> Ite
 
 
 class OneOrMany:
-    """Read a list whose values all differ. One value without brackets is read as a list, too."""
+    """Read a list whose values all differ. One value without brackets is also read as a list."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler

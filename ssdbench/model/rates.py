@@ -10,7 +10,7 @@ from ssdbench.units import format_count, format_ns
 
 
 class OfferedRate(Model):
-    """Store one offered rate and its judgement. Latencies count from when a request was due."""
+    """Store one offered rate and its judgement. Latencies begin when a request was due."""
 
     offered_iops: float
     achieved_iops: float
@@ -44,7 +44,7 @@ class RateStep(OfferedRate, _Step):
 
 
 class RateFound(Model):
-    """Store the lowest of the rates that the searches found within a limit, with every step."""
+    """Store the answer of a search for the highest rate within a limit, with every step."""
 
     kind: Literal[StageKind.RATE] = StageKind.RATE
     workload: str = ""  # for people
@@ -88,7 +88,7 @@ class PlannedRound(Model):
 
 
 class LoadFound(Model):
-    """Store latencies at one load over all trials, counted from when requests were due."""
+    """Store latencies at one load over all trials; a latency begins when its request was due."""
 
     kind: Literal[StageKind.LOAD] = StageKind.LOAD
     workload: str = ""  # for people

@@ -47,7 +47,7 @@ def line(fields: Mapping[str, object]) -> str:
 
 
 def read(data: bytes) -> Held:
-    """Return all records in the content of a file, in order, and the damaged lines."""
+    """Return all records in the content of a file, in order, and the numbers of damaged lines."""
     *ended, tail = data.split(b"\n")
     sound, damaged, checked = [], [], False
     for number, text in enumerate(ended, start=1):

@@ -97,7 +97,7 @@ class ReplayRun(UnitRecord):
 
 
 class ReplayFound(Model):
-    """Store the latencies of a trace over all replays that count."""
+    """Store the latencies of a trace over all replays except the first `passes`."""
 
     kind: Literal[StageKind.REPLAY] = StageKind.REPLAY
     name: str = ""

@@ -190,7 +190,7 @@ class Consent(Model):
     run: str = ""  # the run that uses the target; data that this run left in a file are its own
 
     def overwriting(self) -> Self:
-        """Return the same consent that also permits to overwrite signatures."""
+        """Return a consent that also permits to overwrite signatures."""
         return self.model_copy(update={"overwrite": True})
 
     def of_run(self, run: str) -> Self:

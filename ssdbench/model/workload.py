@@ -209,8 +209,8 @@ class Workload(Model):
         """Return how many bytes of flash one write replaces.
 
         A random write to a part of a mapping unit makes the drive write the whole unit again. All
-        other writes replace as many bytes as they write. `unit_bytes` is the mapping unit, or 0 if
-        not known.
+        other writes replace as many bytes as they write. `unit_bytes` is the drive's mapping unit
+        in bytes, or 0 if it is not known.
         """
         alone = self.pattern is Pattern.RANDOM and not (self.streams or self.block_split)
         within = 0 < self.block_bytes < unit_bytes and not unit_bytes % self.block_bytes

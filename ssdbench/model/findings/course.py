@@ -40,7 +40,7 @@ class RunCutShort(FindingKind):
 
 
 class PlannedAgain(FindingKind):
-    """After the warm-up, the profile was cut again to the limit `given`, with measured rates."""
+    """After the warm-up, measured rates were used to cut the profile again to the limit `given`."""
 
     code = Code.PLANNED_AGAIN
     severities = (Severity.NOTES,)
@@ -59,7 +59,7 @@ class Resumed(FindingKind):
     The finding is made before any stage is repeated.
 
     `reason` says whether the drive still holds the data that the run wrote. `repeated` holds titles
-    of stages whose results no longer count.
+    of stages whose results are no longer used.
     """
 
     code = Code.RESUMED
@@ -80,7 +80,7 @@ class Resumed(FindingKind):
 
 
 class MeasuredAgain(FindingKind):
-    """Finished repeats (or other units) no longer count: the drive is in another state now."""
+    """Finished repeats (or other units) are no longer used: the drive is in another state now."""
 
     code = Code.RESUMED
     severities = (Severity.NOTES,)

@@ -21,7 +21,7 @@ class IoErrors(FindingKind):
 
 
 class NothingCompleted(FindingKind):
-    """The drive completed no request in some repeats."""
+    """In some repeats, the drive did not complete any request."""
 
     code = Code.IO_ERRORS
     remedy = "The drive hangs, or a request takes longer than a window; see its SMART log."
@@ -107,7 +107,7 @@ class ErrorsCounted(FindingKind):
 
 
 class PowerGap(FindingKind):
-    """The power meter was silent for too long in the measured window of a repeat."""
+    """The power meter gave no reading for too long in the measured window of a repeat."""
 
     code = Code.POWER_GAP
     severities = (Severity.WARNS,)
@@ -253,7 +253,7 @@ class NotPlannable(FindingKind):
 
 
 class Simulated(FindingKind):
-    """The numbers come from a simulated drive."""
+    """The results come from a simulated drive."""
 
     code = Code.SIMULATED
     severities = (Severity.NOTES,)

@@ -204,7 +204,7 @@ class BlockNotSet(FindingKind):
 
 
 class BlockLayerCost(FindingKind):
-    """A point was measured through the block layer and without it, which shows the layer's cost."""
+    """A point was measured with and without the block layer, which shows the layer's cost."""
 
     code = Code.BLOCK_LAYER
     severities = (Severity.NOTES,)

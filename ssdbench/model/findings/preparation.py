@@ -7,7 +7,7 @@ from ssdbench.units import format_capacity
 class PartialFill(FindingKind):
     """Only a part of the drive was filled before the measurement.
 
-    An experiment may want a partly filled drive, but a plan must not.
+    An experiment may use a partly filled drive, but a plan must not use its results.
     """
 
     code = Code.PARTIAL_FILL

@@ -1,4 +1,4 @@
-"""Define findings about SNIA PTS tests: a result that breaks the standard, or has no bound."""
+"""Define findings about SNIA PTS tests, such as deviations from the standard."""
 
 from ssdbench.model.finding import Code, FindingKind, Severity
 from ssdbench.units import listed
@@ -59,7 +59,7 @@ class PtsWarmUpNotSteady(FindingKind):
 
 
 class PtsPaused(FindingKind):
-    """The test was resumed, so the rounds after the pause do not count."""
+    """The test was resumed, so the rounds after the pause are not used."""
 
     code = Code.RESUMED
     severities = (Severity.WARNS,)

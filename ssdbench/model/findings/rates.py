@@ -114,7 +114,7 @@ class NoRateHeld(FindingKind):
 
 
 class EveryClientBusy(FindingKind):
-    """Requests were due while no client was free, so the drive did not see them in time."""
+    """Requests were due while no client was free, so they were sent to the drive late."""
 
     code = Code.COORDINATED_OMISSION
     remedy = "Offer the rate from more clients (`clients`), or set a shorter limit of latency."
@@ -139,7 +139,7 @@ class EveryClientBusy(FindingKind):
 
 
 class OwnClientBusy(FindingKind):
-    """A rate failed only because requests waited for their own client while others were free."""
+    """A rate failed only because requests waited for their own client; other clients were free."""
 
     code = Code.COORDINATED_OMISSION
     remedy = "Offer the rate from more clients (`clients`)."
@@ -233,7 +233,7 @@ class StallsTooFew(FindingKind):
 
 
 class AboveCompletions(FindingKind):
-    """A rate seemed to hold, but the drive completes fewer IOPS even if requests always wait."""
+    """A rate seemed to keep the limit, but the drive cannot complete so many IOPS."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
@@ -308,7 +308,7 @@ class ArrivalsOff(FindingKind):
 
 
 class TooFewReplays(FindingKind):
-    """There are fewer replays than a verdict needs."""
+    """The run has fewer replays than a verdict needs."""
 
     code = Code.TOO_FEW_REPEATS
     remedy = "Ask for at least five `repeats`."
@@ -321,7 +321,7 @@ class TooFewReplays(FindingKind):
 
 
 class ClientsHeldUp(FindingKind):
-    """Many requests waited for the previous request of their client."""
+    """Many requests waited until the previous request of their client was done."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)

@@ -8,7 +8,7 @@ from ssdbench.units import counted, format_change, format_count, format_duration
 
 
 class TooFewRepeats(FindingKind):
-    """There are fewer repeats than a bound needs."""
+    """The point has fewer repeats than a bound needs."""
 
     code = Code.TOO_FEW_REPEATS
     remedy = "Set `repeats` to 10 or more, or resume the run."
@@ -21,7 +21,7 @@ class TooFewRepeats(FindingKind):
 
 
 class TooFewSearches(FindingKind):
-    """There are fewer searches for a rate, or trials of a load, than a bound needs."""
+    """The result has fewer searches for a rate, or trials of a load, than a verdict needs."""
 
     code = Code.TOO_FEW_REPEATS
     remedy = (
@@ -66,7 +66,7 @@ class NotSustained(FindingKind):
 
 
 class SharedChange(FindingKind):
-    """The drive changed at another point that was measured in the same hours."""
+    """The drive's rate changed while another point was measured in the same hours."""
 
     code = Code.SHARED_CHANGE
     remedy = (
@@ -249,7 +249,7 @@ class RateChanged(FindingKind):
 
 
 class StoppedInWarmUp(FindingKind):
-    """The drive nearly stopped, but only in the warm-up; this sets the bound of a point."""
+    """The drive nearly stopped, but only in the warm-up; the bound of a point is this low rate."""
 
     code = Code.CHANGED
     severities = (Severity.WARNS,)
@@ -307,7 +307,7 @@ class WindowsDrift(FindingKind):
 
 
 class TwoModes(FindingKind):
-    """The repeats fall on two levels."""
+    """The rates of the repeats form two levels."""
 
     code = Code.BIMODAL
     severities = (Severity.WARNS,)
@@ -428,7 +428,7 @@ class QueueFull(FindingKind):
 
 
 class WindowHiddenByBuffer(FindingKind):
-    """A window wrote too little to get past the drive's write buffer."""
+    """A window wrote too few bytes to exceed the drive's write buffer."""
 
     code = Code.HIDDEN_BY_BUFFER
     remedy = "Lengthen the measured windows (`window`)."
@@ -446,7 +446,7 @@ class WindowHiddenByBuffer(FindingKind):
 
 
 class WindowsHiddenByBuffer(WindowHiddenByBuffer):
-    """All windows of a point together wrote too little to get past the drive's write buffer."""
+    """All windows of a point together wrote too few bytes to exceed the drive's write buffer."""
 
     windows: ClassVar[str] = "the windows"
 

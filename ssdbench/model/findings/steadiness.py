@@ -169,7 +169,7 @@ class HastyRule(FindingKind):
 
 
 def newer_half(phase: str, mean: float, words: Callable[[float], str]) -> str:
-    """Return a clause with the mean rate of the newer half of a phase; a mean of 0 is no rate."""
+    """Return a clause with the mean rate of a phase's newer half; for 0, "no rate was seen"."""
     if not mean:
         return "no rate was seen"
     return f"the newer half of the {phase} averaged {words(mean)}, and {SLOWER}"

@@ -1,4 +1,4 @@
-"""Define the schema of `profiles/*.yaml`: the requests of a user.
+"""Define the schema of `profiles/*.yaml`, in which a user says what to measure.
 
 Every setting has a default, and every default is pessimistic: a full drive, incompressible data,
 small random writes, no TRIM, and an unchanged host. Consent to destroy data is never part of a

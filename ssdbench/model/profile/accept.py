@@ -38,7 +38,7 @@ def direction_of(name: str) -> tuple[str, str]:
 
 
 class Which(ProfileModel):
-    """The measured workloads that a target is about: all that agree with every given key."""
+    """The measured workloads to which a target applies: all that agree with every given key."""
 
     block_bytes: SizeBytes | None = Field(default=None, alias="block")
     """Size of one request."""
@@ -63,7 +63,7 @@ class Which(ProfileModel):
     """With `job`: one of its streams or groups; only for `latency`."""
     direction: Literal["read", "write", "flush", "trim"] | None = None
     """With `job` or `replay`, and only for `latency`: the direction that is limited. Without it the
-    slowest of reads, writes and flushes counts; trims do not. A replay has only reads and
+    slowest of reads, writes and flushes is limited, but not trims. A replay has only reads and
     writes."""
     replay: Text | None = None
     """A replayed trace, by its name; only for `latency`."""
@@ -124,10 +124,10 @@ class Target(ProfileModel):
     name: Text = ""
     """Name of the target in the report."""
     of: Which = Which()
-    """The workloads that the target is about."""
+    """The workloads to which the target applies."""
     at: OfferedLoad | None = None
     """The load at which `latency` is limited; it is measured at exactly this load. Without it the
-    latencies of the points count, which are closed loops."""
+    latencies of the points are used, which are closed loops."""
     iops: Positive | None = None
     """Lowest allowed rate; the bound must reach it."""
     throughput_bytes_per_s: SizeBytes | None = Field(default=None, alias="throughput")
@@ -142,8 +142,8 @@ class Target(ProfileModel):
     write_amplification: Positive | None = None
     """Highest allowed value over the whole run, by the drive's own logs."""
     watts: Positive | None = None
-    """Highest allowed mean power of the drive, in W, as a meter or the drive tells it; its upper
-    limit must keep it."""
+    """Highest allowed mean power of the drive, in W, as a meter or the drive reports it; the upper
+    limit of the measured power must not exceed it."""
     iops_per_watt: Positive | None = None
     """Lowest allowed rate per watt of the drive; the bound must reach it."""
     datasheet: Datasheet | None = None

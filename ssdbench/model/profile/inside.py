@@ -35,8 +35,8 @@ class Probes(ProfileModel):
     of: Many[ProbeName] = Field(default=tuple(ProbeName), min_length=1)
     """Which probes, in order."""
     rests_s: Many[Seconds] = Field(default=(), alias="rests", examples=[["30s", "2m"]])
-    """Probe slc-cache: times without writes during the fill, from half of the drive on, after each
-    of which it finds how much of the full cache is back."""
+    """Probe slc-cache: pauses of the fill, the first when half of the drive is written. After each
+    pause the probe finds how much of the full cache is free again."""
 
     @model_validator(mode="after")
     def _of_the_cache(self) -> Self:

@@ -1,8 +1,8 @@
 """Define `plan`, the demand that drives must carry, and derive from it what a run measures.
 
-A plan is a capacity planner's question: how many drives carry 3,000 VMs of 40 IOPS each, with a p99
-of reads of at most 10 ms? A profile without `measure` measures exactly what the question of its
-plan needs.
+A plan is a capacity planner's question, for example: how many drives carry 3,000 VMs of 40 IOPS
+each, with a p99 of reads of at most 10 ms? A profile without `measure` measures exactly what the
+question of its plan needs.
 """
 
 import math
@@ -111,10 +111,10 @@ class CapacityPlan(ProfileModel):
     warranty_years: Positive = 5.0
     """Years of warranty for the rated endurance."""
     max_wear_percent: Share | None = Field(default=None, examples=["1%"], alias="max_wear")
-    """Share of the rated endurance that the run may use. The run is shortened to it, and ends
-    before it writes more; --max-wear on the command line overrides it."""
+    """Share of the rated endurance that the run may use. The run is shortened to this share, and
+    ends before it writes more; --max-wear on the command line overrides it."""
     waf_rating: Positive | None = Field(default=None, examples=[2.5])
-    """Write amplification of the workload that the rating uses."""
+    """Write amplification of the workload for which the endurance is rated."""
     waf: Positive | None = Field(default=None, examples=[3.2])
     """Write amplification of the planned workload, if known."""
     block_bytes: SizeBytes | None = Field(default=None, alias="block")

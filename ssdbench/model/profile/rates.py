@@ -1,4 +1,4 @@
-"""Define `rate`, the search for the highest rate within a latency limit, and `load`, one rate."""
+"""Define `rate`, the search for the highest rate within a limit, and `load`, one fixed rate."""
 
 from typing import ClassVar, Literal, Self
 
@@ -30,7 +30,7 @@ class OfferedLoad(ProfileModel):
     """Bytes written per day, in capacities of the drive; reads come in addition."""
     planned: bool = False
     """The load of one drive in the answer to `plan`: the demand with bursts and growth, divided by
-    the drives without the reserve. It follows from what the run measured before."""
+    the drives without the reserve. It is computed from earlier measurements of the run."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -72,12 +72,12 @@ class Offered(Requests):
     arrivals: Arrivals = Arrivals.POISSON
     """poisson: at random, as from many clients; even: at equal intervals."""
     clients: Jobs | None = Field(default=None, examples=[256])
-    """Threads that send requests, each with one in flight. Without it 16, or more, up to 1,024, if
+    """Threads that send requests, each with one in flight. Without it: 16, and up to 1,024 if
     requests wait for a free thread."""
     window_s: Seconds | None = Field(default=None, alias="window")
     """Time measured per rate; the default is the profile's `window`."""
     settle_s: Seconds = Field(default=30.0, alias="settle")
-    """Time at each rate before the window; it does not count."""
+    """Time at each rate before the window; its requests are not counted."""
     direction: Direction | None = None
     """The direction whose latency is limited; without it the slower of reads and writes."""
 
@@ -115,4 +115,5 @@ class RateSweep(Offered):
     resolution_percent: Share = Field(default=2.5, alias="resolution")
     """The search ends when the rate is known to this share."""
     repeats: Repeats = 5
-    """Number of searches; the lowest result counts. With fewer than 5 it is not VALIDATED."""
+    """Number of searches; the answer is the lowest result. With fewer than 5 it is not
+    VALIDATED."""

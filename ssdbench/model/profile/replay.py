@@ -49,7 +49,7 @@ class Columns(ProfileModel):
     op: ColumnName = "op"
     """Column of the operation: r, read, w, write, trim, discard or flush."""
     device: ColumnText = ""
-    """Column of the device; only the requests of one device count (`device` of the replay)."""
+    """Column of the device; only the requests of one device are used (`device` of the replay)."""
     read: ColumnText = ""
     """Another word for a read, such as 0."""
     write: ColumnText = ""
@@ -90,11 +90,11 @@ class Replay(ProfileModel):
     """Format of the trace; auto recognises it by its first bytes."""
     columns: Columns = Columns()
     device: ColumnText = ""
-    """In a trace of columns with several devices: the device whose requests count; by default the
-    device of the first request. Names in several columns are joined with a comma."""
+    """In a trace of columns with several devices: the device whose requests are sent; by default
+    the device of the first request. Names in several columns are joined with a comma."""
     files: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
-    """For an iolog of several files: the files whose requests count. They are placed on the drive
-    in this order, one after another."""
+    """For an iolog of several files: the files whose requests are sent. They are placed on the
+    drive in this order, one after another."""
     speed: Positive = 1.0
     """2 sends twice as fast as the trace, 0.5 half as fast."""
     placing: Placing = Placing.KEEP
@@ -104,12 +104,12 @@ class Replay(ProfileModel):
     """With `placing: scale`: the size of the traced drive. Without it, the end of the last request
     of the trace."""
     clients: Jobs = 64
-    """Threads that send requests, each with one in flight. A trace without arrival times is sent by
-    these threads in turn; set 1 to keep its order."""
+    """Threads that send requests, each with one in flight. The requests of a trace without arrival
+    times are given to these threads one after another; set 1 to keep their order."""
     passes: Annotated[int, Field(strict=True, ge=0, le=1000)] = 1
-    """Replays before the first one that counts."""
+    """Replays before the first one in the result."""
     repeats: Repeats = 5
-    """Replays that count. With fewer than 5 the result is not VALIDATED."""
+    """Replays in the result. With fewer than 5 it is not VALIDATED."""
     processes: bool = False
     """Keep the names of processes that a blkparse trace holds."""
 

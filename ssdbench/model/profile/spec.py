@@ -95,7 +95,7 @@ _Body = BeforeValidator(_empty)
 
 
 class Measure(ProfileModel):
-    """One stage of measuring: exactly one of the keys below, which their models describe."""
+    """One stage of measuring: exactly one of the keys below. The model of a key describes it."""
 
     model_config = {"json_schema_extra": {"minProperties": 1, "maxProperties": 1}}
 

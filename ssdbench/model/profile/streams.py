@@ -55,8 +55,8 @@ class MixStream(ProfileModel):
     read_percent: ReadPercent = Field(default=0, alias="read")
     """Share of reads, in percent."""
     trim_percent: ReadPercent = Field(default=0, alias="trim")
-    """Share of trims in all requests, in percent. 100: the stream only trims. Less needs a rate, of
-    which the trims get their share."""
+    """Share of trims in all requests, in percent. 100: the stream only trims. With less than 100,
+    the stream needs a rate; the trims get this share of it."""
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
     """Size of one request."""
     blocks: dict[str, Annotated[int, Field(strict=True, ge=1, le=100)]] = Field(
@@ -82,8 +82,8 @@ class MixStream(ProfileModel):
     rate_mb_per_s: Positive | None = Field(default=None, examples=[20])
     """Offered rate, in MB/s (10^6 bytes), reads and writes together."""
     drive_writes_per_day: Positive | None = Field(default=None, examples=[1])
-    """Offered rate of writes, in capacities of the drive per day; reads come in addition, as
-    `read` says."""
+    """Offered rate of writes, in capacities of the drive per day; reads come in addition, in the
+    share that `read` gives."""
     think_s: Seconds | None = Field(default=None, examples=["1ms"], alias="think")
     """Pause of each job after a request."""
     flush_every: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
@@ -227,8 +227,8 @@ class Readers(ProfileModel):
     iodepth: Many[QueueDepth] = Field(default=(4,), min_length=1)
     """Reads in flight, as fast as the drive answers them."""
     rate_iops: Many[Positive] = Field(default=(), examples=[[500, 2000]])
-    """Offered rates in IOPS, instead of `iodepth`; latency then includes the wait for a slow
-    read before."""
+    """Offered rates in IOPS, instead of `iodepth`; the latency then includes the time that a read
+    waits for slow reads before it."""
 
 
 class Writers(ProfileModel):

@@ -33,7 +33,7 @@ from ssdbench.units import KIB, format_size
 class Settle(ProfileModel):
     """The part of each repeat before its window.
 
-    The steady seconds of this phase count as evidence, too.
+    The steady seconds of this phase are also evidence.
     """
 
     window_s: Seconds = Field(default=600.0, alias="window")
@@ -41,7 +41,7 @@ class Settle(ProfileModel):
     falls."""
     spare_percent: Percent | None = Field(default=None, alias="spare")
     """Points that write: this share of the drive is written first. Without it, the drive's spare
-    area if it is known (simulated drives), else 28%, which is a large one."""
+    area if it is known (simulated drives), else 28%, which is a large spare area."""
     flat_s: Seconds = Field(default=60.0, alias="flat")
     """Points that only read: settle for at least this long."""
     unbroken_s: Seconds = Field(default=1800.0, alias="unbroken")
@@ -153,7 +153,7 @@ class Sweep(Extendable):
     """Jobs at the same time."""
     engine: Many[IoEngine] = Field(default=(IoEngine.LIBAIO,), min_length=1)
     """How requests reach the drive: by libaio or io_uring, by io_uring with fixed buffers
-    (io_uring_fixed), polled as well (io_uring_polled), or as NVMe commands past the block layer
+    (io_uring_fixed), also polled (io_uring_polled), or as NVMe commands past the block layer
     (io_uring_cmd)."""
     span: Span = WHOLE
     """Part of the drive that is used, from its start."""
@@ -199,9 +199,9 @@ class SpanSweep(Requests, Extendable):
     )
     """Parts of the drive, as shares or sizes, from its start."""
     rest: Rest = Rest.STATIC
-    """The data outside the span. static: data of earlier stages, which after random
-    writes occupy much of the spare area. ordered: the same data, written again in order before the
-    spans. empty: nothing, which gives too good a number."""
+    """The data outside the span. static: data of earlier stages, which after random writes occupy
+    much of the spare area. ordered: the same data, written again in order before the spans. empty:
+    no data, which makes the result too good."""
     extra: ExtraRepeats | None = None
     """More repeats of a span whose interval is wide or whose repeats were disturbed, before the
     next span begins."""

@@ -35,7 +35,7 @@ class FileSystemName(StrEnum):
 
 
 class HostTrial(ProfileModel):
-    """Run the same short workloads with several host settings in turn, and compare medians."""
+    """Run the same short workloads with one host setting after another, and compare medians."""
 
     kind: ClassVar[StageKind]
     reads: ClassVar[bool] = True
@@ -95,7 +95,7 @@ class LatencyPath(HostTrial):
     schedulers: Many[str] = Field(default=(), examples=[["none", "kyber"]])
     """Schedulers to examine; by default the current one."""
     btt: bool = False
-    """Use blktrace and btt, too. They need debugfs, which kernel lockdown forbids."""
+    """Also use blktrace and btt. They need debugfs, which kernel lockdown forbids."""
 
 
 class CpuCost(HostTrial):
