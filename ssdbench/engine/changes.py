@@ -35,7 +35,7 @@ def check_drive(records: Sequence[Record], now: Counters) -> DriveCheck:
     """Compare the newest write counters in the journal with the drive's current write counters.
 
     A program that wrote to the drive may also have discarded or formatted it, which erases the data
-    that the run wrote. So the drive does not count as intact after any write by another program.
+    that the run wrote. So after any write by another program, the drive is not taken as intact.
     """
     seen = [
         (record, Counters.model_validate(counters))
@@ -123,8 +123,8 @@ def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int
     """Return the bytes that the health log counted after a run, whose kernel counters restarted.
 
     The kernel's counters restart with the host or when a drive is attached again. Bytes that the
-    run may have written after its last reading of the log are subtracted. So is the change, during
-    the run, of the difference between the log and the kernel's count.
+    run may have written after its last reading of the log are subtracted. The change, during the
+    run, of the difference between the log and the kernel's count is also subtracted.
     """
     logged = [pair for pair in seen if pair[1].log_bytes is not None]
     if now.log_bytes is None or not logged or now.source == SIMULATED:
@@ -144,7 +144,7 @@ def _logged_since(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int
 
 
 def _passes(begun: Record) -> bool:
-    """Tell whether a unit writes by NVMe passthrough, past the counters of the block layer."""
+    """Tell whether a unit writes by NVMe passthrough, which the block layer does not count."""
     return bool(begun.data.get(PAST_KERNEL))
 
 
@@ -210,9 +210,10 @@ def facts_at_start(facts: Mapping[str, str]) -> dict[str, str]:
 
 
 def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """List the facts of the host that changed, each as `governor: performance, now powersave`.
+    """List the changed facts of the host, in the form `governor: performance, now powersave`.
 
-    If the host was suspended meanwhile, that is listed too, because the drive may have lost power.
+    A suspend of the host between both readings is also listed, because the drive may have lost
+    power.
     """
     old, new = compared_facts(before), compared_facts(after)
     return tuple(
@@ -254,7 +255,7 @@ def flash_written_between(before: object, after: FlashWritten | None) -> FlashWr
 
     `before` is a reading from the journal, `after` a newer one. The result is None if the host
     wrote less than 1 GB, if the flash counter did not grow (another drive, a reset log), or if the
-    counter's step is unknown or too coarse for the amount.
+    counter's step is unknown or too large for the number of bytes.
     """
     if not isinstance(before, Mapping) or after is None:
         return None

@@ -157,7 +157,7 @@ class ClaimedSession:
         return throttle_counters(*logs) | ocp_errors(logs[1])
 
     def latency_monitor(self) -> LatencyMonitor | None:
-        """Read the latency monitor (OCP log C3h); do not try again after a refusal."""
+        """Read the latency monitor (OCP log C3h); after a refusal, do not read it again."""
         node = Path(self.info.node).resolve()
         if self._lacks_monitor or self._lacks_ocp or not node.name.startswith("nvme"):
             return None
@@ -170,7 +170,7 @@ class ClaimedSession:
         return found
 
     def drive_watts(self) -> float | None:
-        """Read the mean power of the last second, in W, from the health log (NVMe 2.3) or None."""
+        """Read the mean power of the last second in W from the health log; None before NVMe 2.3."""
         node = Path(self.info.node)
         if self._tells_power and node.resolve().name.startswith("nvme"):
             try:

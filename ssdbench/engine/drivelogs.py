@@ -54,9 +54,9 @@ class FlashCounter:
 
         The step is the number of bytes by which the counter grows at a time.
 
-        A counter that still changes after LONGEST_S is read as it is; its step is then at least the
-        last change. If `hurried` returns True, the newest reading is returned at once, and its
-        step is unknown.
+        A counter that still changes after LONGEST_S is read as it is; its step is then assumed to
+        be at least the last change. If `hurried` returns True, the newest reading is returned at
+        once, and its step is unknown.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0

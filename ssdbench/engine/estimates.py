@@ -219,7 +219,7 @@ def _after_fill(hint: RateHint, ordered_bytes_per_s: float) -> RateHint:
     If the estimated random write rate is higher than the measured sequential rate, the estimate was
     wrong: it holds for the drive's cache, or for a faster drive. Such a random rate is replaced by
     an estimate from the measured sequential rate. If the drive was filled as fast as its model
-    says, the model's random write rate is more likely, too.
+    predicts, the model's random write rate also becomes more likely.
     """
     least, fastest = hint.sequential_bytes_per_s
     as_said = hint.source.startswith(OF_MODEL) and least <= ordered_bytes_per_s <= fastest
@@ -260,7 +260,7 @@ def remaining(plan: StagePlan, at_work_s: float) -> StagePlan:
 
 
 def narrower(left: StagePlan, rest: StagePlan) -> StagePlan:
-    """Return what both plans of the rest of a stage allow: by its time, and by its units."""
+    """Return the range that both plans of a stage's rest allow: the plan by time and by units."""
     least_s = max(left.seconds[0], rest.seconds[0])
     least = max(left.bytes_written[0], rest.bytes_written[0])
     return replace(
@@ -299,7 +299,7 @@ def host_wait(
 
 
 def _simulation_s(seconds: float, bytes_written: float, hint: RateHint) -> float:
-    """Return the real seconds that a host usually needs to simulate so many drive seconds."""
+    """Return the real seconds that a host usually needs to simulate these seconds and bytes."""
     reads = seconds * hint.random_read_iops[0] * READING_SHARE
     pages = bytes_written / BLOCK_BYTES
     return HOST_S_PER_REQUEST * (reads + pages) + seconds * STARTING_SHARE

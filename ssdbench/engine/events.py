@@ -40,7 +40,7 @@ class StageStarted:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Tell how far a stage is; this event is sent about every EVERY_S seconds."""
+    """Tell how much of a stage is done; this event is sent about every EVERY_S seconds."""
 
     stage: str
     fraction: float | None  # 0 to 1; None while unknown
@@ -99,7 +99,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class AtWork:
-    """Describe how far a stage is: its finished units, and the time in the current one."""
+    """Describe the progress of a stage: its finished units, and the time in the current unit."""
 
     done: Sequence[Any] = ()
     since_s: float = 0.0  # on the target's clock
@@ -146,7 +146,7 @@ class Reporter:
     def doing(
         self, text: str, fraction: Callable[[], float | None], *, done: Sequence[Any] = ()
     ) -> None:
-        """Set the text of the stage's current step; `fraction` returns the stage's share done.
+        """Set the text of the stage's current step; `fraction` returns the done share of the stage.
 
         `done` has the finished units of the stage.
         """

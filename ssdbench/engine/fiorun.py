@@ -87,7 +87,7 @@ class FioRun:
             self._context.recent.forget()
 
     def __iter__(self) -> Iterator[Second]:
-        """Yield each measured second until the jobs end; after `stop`, only count their bytes."""
+        """Yield each measured second until the jobs end; after `stop`, only add up their bytes."""
         for second in self._now_running():
             self._count(second)
             if self._stopped:
@@ -220,7 +220,7 @@ class FioRun:
             self._context.alive()
 
     def _ahead_bytes(self) -> int:
-        """Estimate how many bytes are written until the next check of --max-writes, at most."""
+        """Estimate how many bytes may at most be written before the next check of --max-writes."""
         ahead = 2 * self._largest_bytes * (self._step_s + 1)
         if self._planned_bytes is None:
             return ahead
@@ -228,10 +228,10 @@ class FioRun:
 
 
 def require_moved(counted: Sequence[CountedIos], moved: Floats, *, node: str) -> None:
-    """Raise HostLacks if fio reports more bytes than the kernel counted: then fio is wrong.
+    """Raise HostLacks if fio reports more bytes than the kernel counted, which must be wrong.
 
-    `counted` has pairs: a number of I/Os that fio reports, and the sizes of these I/Os in bytes,
-    with the mean size as the last. `moved` has the bytes that the kernel counted in each second.
+    `counted` has pairs: a number of I/Os that fio reports, and the sizes of these I/Os in bytes;
+    the last size is the mean. `moved` has the bytes that the kernel counted in each second.
     """
     claimed = sum(number * sizes[-1] for number, sizes in counted)
     # The largest variance of sizes with these limits and this mean (Bhatia and Davis 2000).
@@ -260,7 +260,7 @@ def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
 
     A writing job without a limit gets the limit `may_write_bytes`. Jobs that only write and have
     limits get lower ones if the sum of their limits exceeds `may_write_bytes`, because a fast drive
-    may write all of it before the first check. Each job writes at least one block.
+    may write all these bytes before the first check. Each job writes at least one block.
     """
     if may_write_bytes is None:
         return jobs

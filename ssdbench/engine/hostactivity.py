@@ -2,7 +2,7 @@
 
 A disturbed repeat is kept and marked, and its point is not validated. One reading takes about 5 ms
 of CPU time, less than 0.1 % of one CPU. The clock of a simulated drive stops while the host is
-busy, so the host is not read for it.
+busy, so for such a drive the host is not read.
 """
 
 import threading
@@ -116,7 +116,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Hold one reading of the host: it ends an interval that lies within one phase of a unit."""
+    """Hold one reading of the host; the interval from the reading before it lies in one phase."""
 
     t_s: float  # on the target's clock
     host: Activity
@@ -167,7 +167,7 @@ class HostSeries:
             self._add(t_s)
 
     def mark(self, t_s: float, phase: str) -> None:
-        """Read the host now; the interval since the last reading counts to `phase`."""
+        """Read the host now; the interval since the last reading belongs to `phase`."""
         if self._readings:
             self._phase = phase
             self._add(t_s)

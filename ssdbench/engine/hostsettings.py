@@ -42,7 +42,7 @@ def target_heat(info: TargetInfo) -> Heat | None:
 
 
 def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> HostPlan:
-    """Plan the settings of a run on this target. Raises HostLacks if the host lacks one."""
+    """Plan the settings of a run on this target. Raises HostLacks if a setting is not available."""
     if info.simulated:
         left = tuple(f"{name} {value}" for name, value in wishes.changes().items())
         return HostPlan(notes=(SettingsLeft(left).message(),) if left else (), left=left)
@@ -57,7 +57,7 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
 
 
 def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
-    """Plan to switch the kernel's I/O counters of the drive to their usual mode, where they differ.
+    """Plan to set the kernel's I/O counters of the drive to their usual mode, if needed.
 
     ssdbench reads each second of a run from the kernel's counters, so they must count (`iostats`).
     If `iostats_passthrough` is on (newer kernels), they also count NVMe passthrough commands, which

@@ -162,7 +162,10 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
-        """Open a journal and remove an incomplete last line. Raises UsageError if none is left."""
+        """Open a journal and remove an incomplete last line.
+
+        Raises UsageError if no record is left.
+        """
         if not path.is_file():
             raise UsageError(
                 f"{path.parent} is not a run directory: it has no {path.name}",
@@ -251,7 +254,7 @@ class StageJournal:
         self._append(Kind.ALIVE, unit, data)
 
     def claim(self, said: str, **data: object) -> None:
-        """Store that the claim on the drive was released, or taken again."""
+        """Store that the run released its claim on the drive, or claimed the drive again."""
         self._append(Kind.CLAIM, "", {"said": said, **data})
 
     def finished(self, unit: str, **data: object) -> None:

@@ -62,7 +62,7 @@ def remember_format(drive: str, was: LbaFormat, *, directory: Path | None = None
 
 
 def changed_formats(*, directory: Path | None = None) -> list[ChangedFormat]:
-    """List present drives with a changed LBA format; forget drives that have the old one again."""
+    """List present drives with a changed LBA format; forget those that have the old one again."""
     directory = directory or settings_directory()
     if not (directory / NAME).exists():
         return []

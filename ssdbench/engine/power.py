@@ -129,7 +129,7 @@ def mean_watts(readings: Sequence[Reading], from_s: float, to_s: float) -> float
 
 
 def longest_gap_s(readings: Sequence[Reading], from_s: float, to_s: float) -> float:
-    """Return the longest gap without a reading, in seconds; all the time if the clock ran back."""
+    """Return the longest time without a reading, in s; the whole time if the clock ran back."""
     inside = [at_s for at_s, _ in readings if from_s < at_s < to_s]
     return float(np.abs(np.diff([from_s, *inside, to_s])).max())
 
@@ -145,7 +145,7 @@ def idle_watts(
     clock: Callable[[], float] = time.time,
     hurried: Callable[[], bool] = lambda: False,
 ) -> Estimate | None:
-    """Measure the idle power of a drive for 50 s; None if no source has it, or if `hurried`.
+    """Measure a drive's idle power for 50 s; None if nothing measures it, or if `hurried`.
 
     Before each of the five readings the drive gets no command for 10 s, so it may enter a sleep
     state.
@@ -222,7 +222,7 @@ class PowerWatch:
             write_atomic(path, HEADER + "".join(lines))
 
     def findings(self) -> list[Finding]:
-        """Return a finding if the meter gave no reading for too long to trust its mean."""
+        """Return a finding if the meter gave no reading for too long for a reliable mean."""
         gap_s, most_s = self._gap()
         return [PowerGap(gap_s, most_s).finding()] if gap_s > most_s else []
 

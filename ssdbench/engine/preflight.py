@@ -28,8 +28,8 @@ STEADY_GOVERNORS = frozenset({"performance"})
 class Grade(StrEnum):
     """Say how serious a failed check is.
 
-    MISSING: no run can start. NOISY: a run can start, but its numbers get worse. ABSENT: only a run
-    whose profile names the missing thing cannot start.
+    MISSING: no run can start. NOISY: a run can start, but its results are less reliable. ABSENT:
+    only a run whose profile names the missing thing cannot start.
     """
 
     FINE = "fine"
@@ -192,7 +192,10 @@ class EngineSupport:
 
 
 def engine_support(info: TargetInfo | None = None) -> EngineSupport:
-    """Find which engines host and drive (if given) support. Raises HostLacks if fio is missing."""
+    """Find which engines the host and `info`'s drive support.
+
+    Raises HostLacks if fio is missing.
+    """
     _, engines = installed()
     found = EngineSupport(engines, iouring.unusable(), iouring.takes_commands())
     if info is None:

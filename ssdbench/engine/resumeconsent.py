@@ -150,7 +150,7 @@ class ConsentRecords:
             self._write(self._kept.model_copy(update={"leaves_signatures": True}))
 
     def find(self, kept: Manifest) -> ConsentRecord | None:
-        """Return the record of a run; None if root did not agree to this manifest on this host.
+        """Return a run's record; None if root did not agree to its manifest on this host.
 
         Raises HostLacks if another user could have written the record.
         """
@@ -190,9 +190,9 @@ def consent_to_go_on(
 
     `ours` means that the journal says that the run left file systems on the target; if the host
     must have a record of consent, the record decides that instead. `left` says how the target
-    changed; changes need new consent. `again` is the command by which the user can consent to
-    changes; a caller gives it if `given` only repeats the first command line, which cannot consent
-    to later changes. Raises TargetRefused if consent is missing.
+    changed; changes need new consent. `again` is the command with which the user can consent to
+    changes. A caller gives `again` if `given` only repeats the first command line, because that
+    cannot consent to later changes. Raises TargetRefused if consent is missing.
     """
     agreed = kept.consent
     if needs_record(info):

@@ -146,7 +146,7 @@ def require_same(
     """Raise TargetRefused unless the target is the drive on which the run began.
 
     `begun_on` is the identity of the target at the start of the run. `known` has the model and
-    serial number at the start; these are compared too, because several drives may have the same
+    serial number at the start; these are also compared, because several drives may have the same
     identity.
     """
     reasons = []
@@ -326,8 +326,8 @@ class Runner:
 
         The run's end is None while no rate of the drive was measured, or if the stage has run
         longer than its estimate. The real time left is estimated only for simulated drives, which
-        have their own clock. `at_work_s` says how long the current stage has run, and `unit` how
-        far it is. `seen` has the rates that the current stage has measured so far.
+        have their own clock. `at_work_s` is how long the current stage has run, and `unit`
+        describes its current unit. `seen` has the rates that the current stage has measured so far.
         """
         info, spent = self._session.info, self._meter
         found = [result.found for result in self._results]
@@ -479,8 +479,8 @@ class Runner:
     def _reusable(self, journal: Journal, *, content_intact: bool) -> frozenset[str]:
         """Return the names of the stages whose stored results a resumed run can use.
 
-        A preparing stage is repeated only if a stage after it must still be measured. Then a state
-        that does not last, such as steady state, must be proven again.
+        A preparing stage is repeated only if a stage after it must still be measured. In this case
+        a state that does not last, such as steady state, must be proven again.
         """
         finished = {stage.name for stage in self._stages if "" in journal.finished(stage.name)}
         needed = self._needed(finished)
@@ -499,7 +499,7 @@ class Runner:
         return frozenset(reusable)
 
     def _needed(self, finished: Collection[str]) -> frozenset[str]:
-        """Return the preparing stages that unmeasured stages need: the last fill and all after."""
+        """Return the preparing stages that unmeasured stages need: those from the last fill on."""
         needed: set[str] = set()
         is_open = False
         for stage in reversed(self._stages):

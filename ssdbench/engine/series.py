@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
-    """Set the mean of a verdict that has no window to the mean of the newer half of the rates.
+    """If a verdict has no window, set its mean to the mean of the newer half of the rates.
 
     A warm-up may end before its rule has a whole window to judge. For such a warm-up, the report
     says that the steady rate is "at most" the mean of the newer half.

@@ -77,8 +77,8 @@ class TargetSession(Protocol):
         """Read the bytes written by the host and to flash from the drive's logs; None if unknown.
 
         This call waits a minute or more for a counter that the drive updates slowly. If `hurried`
-        returns True, it returns at once a reading that is too inexact to use. The method sends
-        admin commands, so do not call it during a measurement.
+        returns True, the call returns at once; its reading is then too inexact to use. The method
+        sends admin commands, so do not call it during a measurement.
         """
         return None
 
@@ -102,7 +102,7 @@ class TargetSession(Protocol):
         return None
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Measure the IOPS that this host can send without a drive; None if unknown.
+        """Measure the highest IOPS of this host without a drive; None if unknown.
 
         The method loads the host for half a second, so do not call it during a measurement.
         """

@@ -39,7 +39,7 @@ from ssdbench.units import MIB
 
 @dataclass(slots=True)
 class RecentWrites:
-    """Count the bytes written in the drive's present layout, since the drive had another one.
+    """Count the bytes written in the drive's present layout, since the layout last changed.
 
     A layout is the order and the size of writes, because these decide how data are placed on flash.
     """
@@ -319,7 +319,7 @@ class Context:
         return path
 
     def must_end(self, *, ahead_bytes: int = 0) -> str:
-        """Return why the run must end now: a signal, or a limit after `ahead_bytes` more; or ""."""
+        """Return why the run must end now (signal, or a limit after `ahead_bytes` bytes), or ""."""
         if (number := self.interrupted()) is not None:
             return f"the run was {stopped_by(number)}"
         return self.meter.exceeded(ahead_bytes=ahead_bytes) or ""
@@ -343,7 +343,7 @@ class Context:
 
 
 class Lasting(StrEnum):
-    """Say what a resumed run can still use of a stage or unit that finished before a crash."""
+    """Say which results of a stage or unit that finished before a crash can still be used."""
 
     RESULTS = "results"  # its measurements, so it is never repeated
     CONTENT = "content"  # the data that it wrote, unless something else wrote to the drive
@@ -416,12 +416,12 @@ class Stage(Protocol[W, U, R]):
 
     @property
     def lasting(self) -> Lasting:
-        """Return what a resumed run can still use of the finished stage."""
+        """Return which results of the finished stage a resumed run can still use."""
         ...
 
     @property
     def units_last(self) -> Lasting:
-        """Return what a resumed run can still use of finished units."""
+        """Return which results of finished units a resumed run can still use."""
         ...
 
     @property
@@ -439,7 +439,7 @@ class Stage(Protocol[W, U, R]):
         ...
 
     def after(self, done: Sequence[U]) -> "Stage[W, U, R]":
-        """Return a stage that plans what is left after these units; itself if it cannot."""
+        """Return a stage that plans only what is left after these units; or itself if it cannot."""
         ...
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:
@@ -463,8 +463,8 @@ class Stage(Protocol[W, U, R]):
         """Measure one unit and store its files in `context.directory()`.
 
         If the run must end before the unit is finished (`context.unit.cut_short`), the returned
-        record is partial; it is None if a part of a unit has no use. Raises errors of drive and
-        host.
+        record is partial; the record is None if a part of a unit is useless. Raises errors of drive
+        and host.
         """
         ...
 
@@ -485,7 +485,7 @@ class PlainStage:
     units_are = "units"
 
     def after(self, done: Sequence[Any]) -> Self:
-        """Return the stage itself: its plan is known as a whole only."""
+        """Return the stage itself, because it can only plan all of its work."""
         return self
 
     def opened(self, context: Context) -> AbstractContextManager[Context]:

@@ -50,7 +50,7 @@ class StageStore:
         return path.relative_to(self.run).as_posix()
 
     def save(self, path: str, value: BaseModel) -> Path:
-        """Store a value as JSON below the stage's directory, safely even if a crash follows."""
+        """Store a value as JSON below the stage's directory; a later crash cannot lose it."""
         target = self.path / path
         self._made(target.parent)
         write_atomic(target, value.model_dump_json(indent=1) + "\n")
@@ -109,7 +109,7 @@ class RunStore:
         return StageStore(self.path, name)
 
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
-        """Store a JSON object in a file, safely even if a crash follows."""
+        """Store a JSON object in a file; once this method returns, a crash cannot lose it."""
         write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")
 
     def write_result(self, result: RunResult) -> str:
@@ -133,7 +133,7 @@ class RunStore:
 
 
 def checksum_of(path: Path) -> int | None:
-    """Return a file's CRC-32, which the journal stores too; None if the file cannot be read."""
+    """Return a file's CRC-32, which the journal also stores; None if the file cannot be read."""
     try:
         return crc32(read_regular(path))
     except OSError:

@@ -1,4 +1,4 @@
-"""Open a target for a run or a purge: check host and consent, take the locks, claim the target."""
+"""Open a target for a run or a purge: check host and consent, lock host and target, claim it."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -78,9 +78,9 @@ def claimed(
 
     `destroys` is False for work that only reads. `before_signatures` is called before file systems
     are made on the target. `locked` means that the caller already holds the lock of the host.
-    `seen` has samples of the target's content from the time of consent; if it is None, they are
-    read now. A simulated drive needs no lock of the host. Raises TargetRefused with all reasons,
-    HostLacks if another run uses this host.
+    `seen` has samples of the target's content from the time of consent; if `seen` is None, the
+    samples are read now. A simulated drive needs no lock of the host. Raises TargetRefused with all
+    reasons, HostLacks if another run uses this host.
     """
     watched, unseen = destroys and records_content(info), ""
     if watched and seen is None:

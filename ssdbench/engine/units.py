@@ -141,7 +141,7 @@ class _Loop(Generic[W, U, R]):
 
     @property
     def _counts(self) -> bool:
-        """Tell whether the units measure; False if they prepare, such as a fill or a warm-up."""
+        """Tell whether the units measure; False if they prepare, as in a fill or a warm-up."""
         return KINDS[self.stage.kind].about is not About.PREPARATION
 
     def _stored(self, unit: Unit[W]) -> U:
@@ -151,7 +151,7 @@ class _Loop(Generic[W, U, R]):
         )
 
     def _standing(self, finished: frozenset[str]) -> frozenset[str]:
-        """Return the finished units that are still valid; if some are not, add a finding."""
+        """Return the finished units that are still valid; add a finding if some are not valid."""
         match self.stage.units_last:
             case Lasting.RESULTS:
                 return finished

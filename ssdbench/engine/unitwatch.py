@@ -129,7 +129,7 @@ class LateWatch:
 
 
 class UnitWatch:
-    """Watch host and drive during one unit; only the measured phase counts as disturbed."""
+    """Watch host and drive during one unit; only what happens in its measured phase counts."""
 
     def __init__(self, context: Context) -> None:
         self._directory = context.directory()
@@ -164,8 +164,8 @@ class UnitWatch:
     def findings(self) -> list[Finding]:
         """Return findings about a disturbed host, a hot drive, throttling and errors.
 
-        If a power meter gave no readings for too long, or a simulated drive answered late, there is
-        a finding about this, too.
+        A power meter that gave no readings for too long, and a simulated drive that answered late,
+        also get a finding.
         """
         watches = (self._host, self._heat, self._throttled, self._late, self._power)
         return [finding for watch in watches for finding in watch.findings()]
@@ -186,5 +186,5 @@ class UnitWatch:
         return slow_requests(host, more, after.thresholds_ms)
 
     def power_during(self) -> PowerDuring | None:
-        """Return the drive's mean power in the measured phase; None if no source has it."""
+        """Return the drive's mean power in the measured phase; None if nothing measured it."""
         return self._power.during()

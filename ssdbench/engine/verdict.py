@@ -48,7 +48,7 @@ def run_verdict(
     findings: Sequence[Finding],
     plan: CapacityPlan = NO_PLAN,
 ) -> Verdict:
-    """Return a run's verdict from the points that its plan names, or from all if it names none."""
+    """Return a run's verdict from the points that its capacity plan uses, or from all points."""
     points = [point for stage in stages for point in stage.points]
     rated = [
         stage for stage in stages if isinstance(stage.found, RateFound | LoadFound | ReplayFound)
@@ -68,7 +68,7 @@ def run_verdict(
 
 
 def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
-    """Return all stages, except preparing stages after the last measured number for planning."""
+    """Return all stages, except preparing stages after the last stage with numbers for planning."""
     numbers = [
         n
         for n, stage in enumerate(stages)
@@ -84,7 +84,7 @@ def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[Poi
 
 
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
-    """Return a finding if the plan fits no point, or if points outside of the plan are invalid."""
+    """Return a finding if the capacity plan can use no point, or if points it does not use fail."""
     points = [point for stage in stages for point in stage.points]
     rated = any(isinstance(stage.found, RateFound | LoadFound | ReplayFound) for stage in stages)
     if not (points or rated) or not named(plan):
