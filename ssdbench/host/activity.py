@@ -1,4 +1,4 @@
-"""Read counters of the host's other work; this is fast enough before and after every repeat."""
+"""Read counters of the host's other work, fast enough to do so before and after every repeat."""
 
 import os
 import re
@@ -83,8 +83,8 @@ KERNEL_THREADS = 2  # process id of kthreadd, the parent of all kernel threads
 def others(processes: Iterable[ProcessTime], own: int) -> dict[str, float]:
     """Return CPU seconds by program name; leave out `own`, its descendants and kernel threads.
 
-    The time of children that have ended is added to their parents, so that the sum never becomes
-    smaller.
+    The CPU time of ended children is added to their parents. So the sum over all other processes
+    never falls when a child ends.
     """
     known = {process.pid: process for process in processes}
     found: dict[str, float] = {}

@@ -26,7 +26,7 @@ _ROW = re.compile(r"^(\w2\w)\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+\d+\s*$", re.M)
 
 
 def missing() -> str:
-    """Name a program that is not installed, in a sentence; empty if all are installed."""
+    """Return a sentence that names a missing program; empty if all are installed."""
     for program in PROGRAMS:
         if command.which(program) is None:
             return f"{program} is not installed (package blktrace)"
@@ -50,7 +50,7 @@ def closed(kernel_name: str, sysfs: Sysfs) -> str:
 
 
 def means_ns(said: str) -> dict[str, float]:
-    """Return the mean time of each part of a request in ns, by btt's names, from its output."""
+    """Parse btt's output; return the mean time of each part of a request in ns, by btt's names."""
     by_step: dict[str, float] = {}
     for name, mean_s in _ROW.findall(said.partition("All Devices")[2]):
         if name in _PARTS:

@@ -64,7 +64,7 @@ def locked_against_udev(node: Path) -> int:
 
     The result is a descriptor, which the caller closes. Closing it triggers no udev rule, because
     it is read-only. Raises BlockingIOError when another process holds the lock for longer than udev
-    would, DeviceLost, HostLacks.
+    does; DeviceLost; HostLacks.
     """
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Start programs; no other module of ssdbench does.
+"""Start programs; no other module of ssdbench starts any.
 
 Every program runs in a session of its own, so that one signal reaches all its processes. A program
 prints English messages (LC_ALL=C), which our parsers need, and has no terminal.
@@ -171,7 +171,7 @@ def _left_s(
 
 
 def _handed(descriptor: int, rest: memoryview) -> memoryview:
-    """Write a piece of the input; return what is left, empty if the program reads no more."""
+    """Write a piece of the input; return the rest, or nothing if the program reads no more."""
     try:
         return rest[os.write(descriptor, rest[:_PIECE_BYTES]) :]
     except BlockingIOError:

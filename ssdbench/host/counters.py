@@ -65,7 +65,7 @@ class ProcessIo:
 
 
 class CounterFile:
-    """A file of the kernel that stays open; each read starts at its beginning again."""
+    """A file of the kernel that stays open; each read starts again at the file's beginning."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY)
@@ -89,7 +89,7 @@ class DiskCounters:
         self._seen = [DiskStat(0, 0, 0, 0, 0)] * len(files)
 
     def read(self) -> DiskStat:
-        """Return the current counters, including what paths counted before they disappeared.
+        """Return the current counters, including the counts of paths that have disappeared.
 
         Raises OSError when the disk is gone, ValueError for a damaged file.
         """

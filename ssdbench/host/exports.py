@@ -26,12 +26,12 @@ class Export:
 
     @property
     def said(self) -> str:
-        """Return a sentence why a target that is served must not be used."""
+        """Return a sentence that says why a target that is served must not be used."""
         return f"the kernel serves {self.path} to others ({self.what})"
 
     @property
     def stale(self) -> str:
-        """Return why an export is a danger though its path is gone: it may serve this target."""
+        """Return why an export whose path is gone is still a danger: it may serve this target."""
         return (
             f"{self.said}; this path is gone, so it may be the same drive under an old name "
             f"(`{self.end}` removes a stale export)"

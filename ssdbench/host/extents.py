@@ -2,8 +2,8 @@
 
 The mappings of device mapper, md, loop devices, partitions and bcache are followed down to drives
 and files. If the mapped range is not known, the whole lower device counts as used. Devices on the
-same thin pool, snapshot or cache count as sharing all of it, because it allocates space on demand.
-So if this module reports two devices as separate, they really share no byte.
+same thin pool, snapshot or cache count as sharing all of it, because such a pool allocates space on
+demand. So if this module reports two devices as separate, they really share no byte.
 
 Device mapper tables are read from the kernel (<linux/dm-ioctl.h>); neither `dmsetup` nor names in
 /dev are used. drivers/md of Linux defines the format of each table (STATUSTYPE_TABLE in
@@ -232,7 +232,7 @@ class Extents:
         return False
 
     def reach(self, name: str) -> Reach:
-        """Return the device and all devices below it, with the ranges that it uses of each."""
+        """Return the device and all devices below it, each with the ranges that the device uses."""
         if name not in self._reaches:
             found: Reach = {}
             self._follow(name, frozenset(), [(0, EVERYTHING)], found)

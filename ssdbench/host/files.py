@@ -159,7 +159,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def remove_if_empty(*directories: Path) -> None:
-    """Remove the given directories in order, up to one that is not empty or not there."""
+    """Remove the given directories in order; stop at one that is not empty or does not exist."""
     for directory in directories:
         try:
             directory.rmdir()
@@ -216,7 +216,8 @@ class Appender:
     """Append lines to a file; when `append` returns, the line is on disk.
 
     When the file is opened, a last line without a newline is removed, because `append` had not
-    returned for it. A line whose newline is damaged is kept (`ssdbench.model.records`).
+    returned for it. A last line that is complete, but has a damaged byte in place of its newline,
+    is kept (`ssdbench.model.records`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -268,7 +269,7 @@ class Appender:
 
 
 def unwritable(path: Path, error: OSError) -> HostLacks:
-    """Return the error for a file that could not be written, with a hint what to do."""
+    """Return the error for a file that could not be written, with a hint."""
     why, hint = error.strerror, WAYS_OUT.get(error.errno or 0, _ELSEWHERE)
     missing = [place for place in path.absolute().parents if not place.is_dir()]
     if error.errno == errno.ENOENT and missing:

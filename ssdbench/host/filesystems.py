@@ -92,8 +92,8 @@ FILE_SYSTEMS: Mapping[str, FileSystem] = {
 def _in_kernel(name: str, sysfs: Sysfs) -> bool:
     """Return whether the file system is built in, loaded, or a module that mounting loads.
 
-    Mounting loads the module with the alias `fs-NAME`. On a generic kernel, the module ext4 has the
-    aliases for ext2 and ext3, too.
+    Mounting loads the module with the alias `fs-NAME`. On a generic kernel, the module ext4 also
+    has the aliases for ext2 and ext3.
     """
     if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
         return True
@@ -124,7 +124,7 @@ def in_layer(path: Path, procfs: Procfs) -> str:
 
 
 def upper_file(path: Path, procfs: Procfs) -> Inode | None:
-    """Return the inode of an overlay's file in the upper layer; None if it is not there."""
+    """Return the inode of an overlay's file in the upper layer; None if this layer lacks it."""
     around = [m for m in procfs.mounts() if path.is_relative_to(m.mount_point)]
     if not around:
         return None

@@ -98,7 +98,7 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 
 
 def by_number_alone(built: Path) -> bool:
-    """Return whether the build of the schedulers compared only Linux versions, no structures.
+    """Return whether the build of the schedulers compared only Linux versions, not structures.
 
     `built` is the build directory.
     """
@@ -113,7 +113,7 @@ def version_of(source: Path) -> str | None:
 
 
 def header_version(headers: Path) -> str | None:
-    """Return the full Linux version of headers, which release names of distributions lack."""
+    """Return the full Linux version of headers; a distribution's release name does not have it."""
     text = _text(headers / "include/generated/uapi/linux/version.h")
     fields = re.findall(r"LINUX_VERSION_(?:MAJOR|PATCHLEVEL|SUBLEVEL) (\d+)", text)
     return ".".join(fields) if len(fields) == 3 else None

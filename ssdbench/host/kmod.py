@@ -365,7 +365,7 @@ def load(state: ModuleState) -> None:
 
 
 def unbuilt(name: str = "") -> HostLacks:
-    """Return the error for a module that was not built for the running kernel; or for all."""
+    """Return the error for a module, or all modules, that were not built for the running kernel."""
     built = directory().glob("[!.]*/**/*.ko")
     others = sorted({path.relative_to(directory()).parts[0] for path in built})
     but = f"; there are modules for {', '.join(others)}" if others else ""
@@ -378,7 +378,7 @@ def unbuilt(name: str = "") -> HostLacks:
 
 
 def note(name: str, built: Path) -> str:
-    """Return a warning for a user who loads a module from this directory; empty without one."""
+    """Return a warning for a user who loads a module from this directory; "" if none is needed."""
     if name == SCHEDULERS and by_number_alone(built):
         return (
             "only the version number shows that its source fits this kernel, which has no BTF; if "
@@ -393,7 +393,7 @@ def with_needs(names: Collection[str]) -> list[str]:
 
 
 def users(sysfs: Sysfs, name: str) -> list[str]:
-    """List for each use of a module the command that ends this use."""
+    """List, for each use of a module, the command that ends this use."""
     if name == SCHEDULERS:
         chosen = {
             kernel: sysfs.find(f"/sys/block/{kernel}/queue/scheduler") or ""

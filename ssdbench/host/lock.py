@@ -17,7 +17,7 @@ from ssdbench.host.processes import side_by_side_leader
 
 
 class Lock:
-    """Hold a lock file inside `with`; a killed process loses the lock too.
+    """Hold a lock file inside `with`; a killed process also loses the lock.
 
     The lock file is removed when the block ends. Another process that had opened the file before
     would then lock a removed file. So a lock counts only if its path still leads to the locked

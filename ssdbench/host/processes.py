@@ -24,7 +24,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """What identifies one process for all time: its process id, its start time and the boot id."""
+    """The values that identify one process forever: process id, start time and boot id."""
 
     pid: int
     started_ticks: int

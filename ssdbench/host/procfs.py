@@ -55,7 +55,7 @@ class Procfs:
         return self._mounts_of("self")
 
     def all_mounts(self) -> list[Mount]:
-        """Return all mounts in our namespace, and mounts in others of devices not mounted here.
+        """Return our namespace's mounts, and others' mounts of devices that ours does not mount.
 
         A container or service may have mounted a device where no other process sees the mount.
         Mount namespaces that we may not read are left out. The devices in them are still protected,
@@ -89,7 +89,7 @@ class Procfs:
             return None
 
     def seen(self, mount: Mount, path: str) -> Path:
-        """Return a path as a process in the mount namespace of `mount` can reach it."""
+        """Return the path by which we can reach `path` of the mount namespace of `mount`."""
         root = self._proc / str(mount.seen_by) / "root" if mount.seen_by else Path("/")
         return root / path.lstrip("/")
 
@@ -154,7 +154,7 @@ class OneLookProcfs(Procfs):
 
 
 def _key(status: os.stat_result) -> Key:
-    """Return what identifies an open file: the number of a device, the inode of a regular file."""
+    """Return the key of an open file: the number of a device, or the inode of a regular file."""
     kind = stat.S_IFMT(status.st_mode)
     if kind in (stat.S_IFBLK, stat.S_IFCHR):
         return kind, status.st_rdev
@@ -171,7 +171,7 @@ class Wanted:
 
     @property
     def keys(self) -> frozenset[Key]:
-        """Return what identifies all wanted devices and files, in the form of `_key`."""
+        """Return the keys of all wanted devices and files, in the form of `_key`."""
         devices = ((stat.S_IFBLK, number) for number in self.devices)
         characters = ((stat.S_IFCHR, number) for number in self.characters)
         return frozenset((*devices, *characters, *self.inodes))

@@ -2,7 +2,7 @@
 
 During a run, the mark names the run. At the end of the run, the mark stores inode, size, time of
 change and a hash of samples of the content. So if the file was overwritten, formatted, mounted or
-replaced after the run, its content does not count as ours.
+replaced after the run, its content is no longer taken as written by us.
 
 This module also compresses log files of runs. fio's histogram logs are mostly zeros and need only
 1/50 of the space after this.
@@ -119,7 +119,7 @@ def direct_io_works(path: Path) -> bool:
 
 
 def in_memory(path: Path) -> bool:
-    """Return whether a file is stored in memory, where some kernels also allow direct I/O."""
+    """Return whether a file is in memory, not on a drive; some kernels allow direct I/O there."""
     device = major_minor(path.stat().st_dev)
     mounts = [mount for mount in Procfs().mounts() if mount.major_minor == device]
     return any(mount.file_system in MEMORY_FILE_SYSTEMS for mount in mounts)
@@ -209,8 +209,8 @@ def mark_given_back(descriptor: int, path: Path) -> None:
 def mark_objection(descriptor: int, path: Path, run: str) -> str | None:
     """Return why the content of a marked file may not be from us; empty if we wrote it.
 
-    The result is None for a file without a mark. Content that `run` itself left there counts as
-    ours. Raises OSError.
+    The result is None for a file without a mark. Content that `run` itself left there is also from
+    us. Raises OSError.
     """
     text = _read(descriptor, path)
     if text is None:
@@ -291,8 +291,8 @@ PACKING_LEVEL = 3  # packs 1 MiB in a few ms; higher levels gain little
 def pack_logs(paths: Iterable[Path]) -> None:
     """Replace files by compressed files; a file that cannot be compressed is kept.
 
-    The same bytes always give the same compressed file. If there is a crash meanwhile, the file
-    remains, or its compressed file, or both.
+    The same bytes always give the same compressed file. After a crash, either the file, or its
+    compressed file, or both remain.
     """
     for path in paths:
         beside = path.with_name(f".{path.name}.tmp")

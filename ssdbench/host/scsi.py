@@ -261,7 +261,7 @@ def set_ata_password(disk: Scsi) -> None:
 
 
 def ata_erase(disk: Scsi, *, enhanced: bool, minutes: int) -> None:
-    """Erase all data and the password of a drive; it estimated `minutes` for this."""
+    """Erase all data and the password of a drive; `minutes` is the drive's own estimate."""
     timeout_ms = max(LEAST_TIMEOUT_MS, 2 * 60_000 * minutes) if minutes else UNKNOWN_TIMEOUT_MS
     control = _USER | (_ENHANCED if enhanced else 0)
     disk.ata(AtaCommand(_ERASE_PREPARE))

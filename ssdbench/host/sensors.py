@@ -34,7 +34,7 @@ def from_kelvin(kelvin: int) -> int | None:
 
 
 def above_freezing(value: float | None) -> float | None:
-    """Return a temperature above 0 °C, else None: a lower warning limit means "not set"."""
+    """Return a temperature above 0 °C, else None: a limit of 0 °C or less means "not set"."""
     found = celsius(value)
     return found if found is not None and found > 0 else None
 

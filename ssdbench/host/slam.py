@@ -13,7 +13,7 @@ PREFIX = "ssdbench-"
 
 @dataclass(frozen=True, slots=True)
 class Slammed:
-    """What an instance of the load generator has counted since its start."""
+    """The counts of an instance of the load generator since its start."""
 
     errors: int
     elapsed_ns: int

@@ -112,7 +112,7 @@ def mounted(sysfs: Sysfs) -> bool:
 
 
 def in_use(kernel_name: str, sysfs: Sysfs) -> str:
-    """Return the name of a program that already traces, and so slows our requests; else empty."""
+    """Return the name of a program that already traces, which slows our requests; "" if none."""
     tracer = chosen(sysfs.find(f"{ROOT}/current_tracer") or "nop")
     if tracer != "nop":
         return f"the tracer {tracer} is running"

@@ -37,7 +37,7 @@ class BlockUsage:
     """Find the users of a whole device, and of all devices that have the same bytes.
 
     `kernel_name` is the name of the device below /sys/block, such as `nvme0n1`. `twins` returns the
-    other paths to the same drive; their users count, too. The stack of devices is read once, so
+    other paths to the same drive; their users are also found. The stack of devices is read once, so
     make a new BlockUsage for each check.
     """
 
@@ -68,7 +68,7 @@ class BlockUsage:
         return sorted(self._built_on)
 
     def beside(self) -> list[str]:
-        """Return the devices that share bytes or space with this device, but do not lie on it."""
+        """Return devices that share bytes or space with this device, but are not built on it."""
         return sorted(self._beside - self._marked("partition"))
 
     def users(self) -> list[str]:
@@ -105,7 +105,7 @@ class BlockUsage:
         return any(m.mount_point in SYSTEM_PATHS for m in self._of(self._procfs.mounts()))
 
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
-        """Return those mounts that are on the device; btrfs and overlay have other numbers."""
+        """Return those mounts that are on the device, also btrfs and overlay (with own numbers)."""
         numbers = self._numbers
         ours = Wanted(devices=self._devices, inodes=self._below[1])
         file_systems = {
@@ -234,8 +234,8 @@ class BlockUsage:
     def lower(self) -> list[str]:
         """Return the kernel names of all devices below the device, down to the drives.
 
-        Other volumes on the same drive may use these devices, too. Below a partition is the whole
-        disk.
+        Other volumes on the same drive may also use these devices. The device below a partition is
+        its whole disk.
         """
         return sorted(self._below[0] - {self._name, *self._twins})
 
