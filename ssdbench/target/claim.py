@@ -24,8 +24,8 @@ class Claim:
     whenever fio closes it. A simulated drive has no descriptor here; its state file is locked
     instead.
 
-    Some steps cannot work on a claimed device, such as mkfs, mount, or a module. Such a step runs
-    inside `released`, which releases the claim only for this step.
+    Some steps, such as mkfs, mount, or a kernel module, cannot use a claimed device. Such a step
+    runs inside `released`, which releases the claim only for this step.
     """
 
     def __init__(self, info: TargetInfo, consent: Consent = guard.NO_CONSENT) -> None:
@@ -68,7 +68,7 @@ class Claim:
         guard.check(self._info, self._consent, held=self.fd)
 
     def formatted(self, info: TargetInfo) -> None:
-        """Take over the format and size that this run gave the drive. Raises DeviceLost."""
+        """Accept the format and size that this run gave the drive. Raises DeviceLost."""
         if info.major_minor != self._info.major_minor or info.node != self._info.node:
             raise DeviceLost(
                 f"{self._info.name} was replaced by another device while it was formatted"
@@ -93,9 +93,9 @@ class Claim:
         lock against udev is kept (https://systemd.io/BLOCK_DEVICE_LOCKING), so programs of the step
         must not wait for this lock. `note` stores a sentence on disk; it is called before the
         release and after the claim is taken again. `leaves_signatures` means that from now on,
-        signatures on the target count as ours. At the end of the step, everything that it mounted
-        or built must be gone. The claim of a file is not released, and a simulated drive is not
-        claimed.
+        signatures on the target are taken as written by us. At the end of the step, everything that
+        it mounted or built must be gone. The claim of a file is not released, and a simulated drive
+        is not claimed.
 
         Raises TargetRefused or DeviceLost: before the step if another program uses the target,
         after the step if another program took the target or it was replaced. An error of the step

@@ -41,7 +41,7 @@ class Wear:
 
     @property
     def share(self) -> float | None:
-        """Return most bytes of the run / rated endurance; None if the endurance is not given."""
+        """Return the run's most bytes as a share of the given rated endurance; None without one."""
         return self.most_bytes / TB / self.endurance_tb if self.endurance_tb else None
 
     @property
@@ -82,8 +82,7 @@ def reported_endurance_tb(facts: Mapping[str, str]) -> float | None:
     """Estimate from a drive's own counters how many TB wear it out; None if not known.
 
     The estimate is the data written so far divided by the "percentage used" (NVM Express base
-    specification, SMART log). The percentage counts in whole percents, so one percent more is
-    assumed.
+    specification, SMART log). The drive reports whole percents, so one percent more is assumed.
     """
     used, written = facts.get("percentage used", ""), facts.get("data written", "")
     share = re.fullmatch(r"([0-9]+) %", used)
@@ -121,7 +120,7 @@ def needed(info: TargetInfo) -> bool:
 def implied(
     info: TargetInfo, *, environment: Mapping[str, str] = os.environ, disks: Path = LAB_DISKS
 ) -> bool:
-    """Tell whether the lab made this disk for this guest; all of three signs are required."""
+    """Tell whether the lab made this disk for this guest; this needs all of three signs."""
     if environment.get("SSDBENCH_LAB") != "1" or not info.serial.startswith(LAB_SERIALS):
         return False
     try:
@@ -177,9 +176,9 @@ def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Obje
 def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
     """Return all objections to a target's first write, without regard to the user's consent.
 
-    If `run` continues, its own content in a file is not an objection. Data is sampled only if no
-    other objection protects the drive. So a drive with a signature, or a drive in use, is not
-    sampled.
+    `run` is the name of a run that is resumed: content that it wrote to a file is not an objection.
+    Data is sampled only if no other objection protects the drive. So a drive with a signature, or a
+    drive in use, is not sampled.
     """
     found = guard.standing(info, Consent(run=run))
     asked_for = needed(info) and all(o.option not in ((), OVERWRITE) for o in found)

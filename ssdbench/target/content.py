@@ -169,9 +169,9 @@ def came_since(
     """Return objections if the target has data that the recorded run did not leave there.
 
     If that run ended, all sampled places must be unchanged. If the run was killed, it may have
-    written after the record was made: then a changed place must be blank or look like our own
-    writes. `ours` means that the run may have left file systems, whose blocks cannot be recognized
-    as ours; then changed places are accepted.
+    written after the record was made, so a changed place is accepted if it is blank or looks like
+    our own writes. `ours` means that the run may have left file systems, whose blocks cannot be
+    recognized as ours; then all changed places are accepted.
     """
     now = seen.digests
     other = [place for place, digest in left.digests.items() if now.get(place) != digest]

@@ -1,8 +1,8 @@
 """Decide from a disk's answers and its place whether it is one physical drive; no I/O.
 
-A name does not prove anything, because controllers and clouds may give a volume any name. A disk
-counts as one drive only if it answers commands in a way that only a drive does. A disk that shows
-no sign of a volume is not yet proven to be a drive.
+A name does not prove anything, because controllers and clouds may give a volume any name. A disk is
+taken as one drive only if it answers commands in a way that only a drive does. A disk that shows no
+sign of a volume is not yet proven to be a drive.
 """
 
 import re
@@ -88,7 +88,7 @@ def evidence(
 ) -> Evidence:
     """Return the evidence about a disk; `found` has its pages, `unread` says why pages are missing.
 
-    An NVMe drive must have a physical PCI function, the number of a company, and a health log with
+    An NVMe drive must have a physical PCI function, a company's number (OUI), and a health log with
     a temperature and a count of power cycles. An ATA drive must answer IDENTIFY DEVICE by
     pass-through, with SMART and the size of the disk. A SAS drive must have the vital product data
     and logs of a disk. An MMC card must have its identification.

@@ -24,7 +24,7 @@ UNLIKE = "its zones are not all alike, writable and sequential"
 
 
 class HostView(Protocol):
-    """Define the questions about how a host uses one block device."""
+    """Define the guard's questions about how a host uses one block device."""
 
     def partitions(self) -> Sequence[str]: ...
     def holders(self) -> Sequence[str]: ...
@@ -66,7 +66,10 @@ class OneLook:
 
 
 class LiveHost(usage.BlockUsage):
-    """Answer the questions from the running host. Raises DeviceLost if the device is gone."""
+    """Answer the questions of `HostView` from the running host.
+
+    Raises DeviceLost if the device is gone.
+    """
 
     def __init__(
         self,
@@ -162,7 +165,7 @@ def _locks(found: pages.Pages) -> Iterator[str]:
 def objections(info: TargetInfo, host: HostView) -> list[Objection]:
     """Return why a block device must not be overwritten; empty if it may be overwritten.
 
-    If the host cannot answer a question, this is an objection, too.
+    A question that the host cannot answer is also an objection.
     """
     return [
         *([] if info.size_bytes else [Objection("it has no medium: its size is 0")]),

@@ -1,4 +1,4 @@
-"""Find for each drive an identity that no other drive has; the user's consent names it; no I/O."""
+"""Find for each drive an identity that no other drive has, for the user's consent; no I/O."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,8 +46,8 @@ def of_a_company(name: str) -> bool:
 def identity(names: Names, here: Mapping[str, Names]) -> str:
     """Return a drive's identity: its best name that no other drive has; else place and size.
 
-    World-wide names are tried first, then the serial number. A name that another drive may have,
-    too, is not used. `here` has the names of all whole disks of the host by kernel name, including
+    World-wide names are tried first, then the serial number. A name that another drive may also
+    have is not used. `here` has the names of all whole disks of the host by kernel name, including
     this disk.
     """
     usable = (name for name in _own(names) if not _unfit(name, names, here))
@@ -63,7 +63,7 @@ def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
 
 
 def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
-    """Return why another drive could have this name, too; "" if no reason is known.
+    """Return why another drive could also have this name; "" if no reason is known.
 
     All namespaces of a controller have its serial number; USB bridges may report the same serial
     number for different drives; in some series of drives, all drives have the same world-wide name.
@@ -85,7 +85,7 @@ def filler(name: str) -> bool:
     """Tell whether an identity is a placeholder: zeros, one repeated digit, or no company.
 
     In a real name, the company's number (OUI) is not zero, and the company's own part is not nearly
-    all zeros or ones. Locally given names (NAA 3h of SPC-5, 7.7.6) count as placeholders, because
+    all zeros or ones. Locally given names (NAA 3h of SPC-5, 7.7.6) are also placeholders, because
     they are unique only on one host.
     """
     kind, _, value = name.partition(".")
@@ -146,8 +146,8 @@ def same_drive(mine: Names, other: Names) -> bool:
     """Tell whether two sets of names belong to paths to the same drive.
 
     The same name is not enough if model, serial number or size differ. Disks behind bridges, or at
-    two SATA ports, are different drives. Two controllers with the same number are not of one NVMe
-    drive.
+    two SATA ports, are different drives. Two controllers with the same controller id do not belong
+    to one NVMe drive.
     """
     if any(
         (value := getattr(mine, name)) and (its := getattr(other, name)) and value != its

@@ -66,7 +66,7 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     """Return the present kernel name of the block device with a given identity.
 
     If a drive has several paths, the identity may include a path (TargetInfo.here); then only this
-    path counts. The result is None if no device, or more than one, has the identity.
+    path is searched for. The result is None if no device, or more than one, has the identity.
     """
     named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]

@@ -396,7 +396,7 @@ class LatencyMonitor:
 
         When its timer ends, the drive copies the active counters to the static ones, and both timer
         and active counters begin again at 0. So a smaller timer and changed static counters must
-        come together. Only one of these two signs means that the counters were reset, or that the
+        come together. If only one of these two signs is there, the counters were reset, or the
         timer ended twice.
         """
         if not (self.on and before.on) or self.thresholds_ms != before.thresholds_ms:
@@ -415,7 +415,7 @@ def latency_monitor(page: bytes) -> LatencyMonitor | None:
         return None
 
     def counts(at: int) -> tuple[int, ...]:
-        """Return each bucket's requests: the sum of double words 2 (writes) and 3 (reads)."""
+        """Return each bucket's number of requests: double words 2 (writes) and 3 (reads), added."""
         rows = range(at, at + 16 * BUCKETS, 16)
         return tuple(number(page, row + 8, 4) + number(page, row + 12, 4) for row in rows)
 

@@ -16,7 +16,7 @@ ELSEWHERE = "choose another target: `ssdbench drives` lists all of them"
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Describe a reason; `option` has the command line's words that override it, or is empty."""
+    """Describe one reason; `option` has the command line's words that override it, or is empty."""
 
     reason: str
     option: tuple[str, ...] = ()

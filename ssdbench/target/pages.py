@@ -82,7 +82,7 @@ def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
 
 
 def askable(kernel: str, sysfs: Sysfs) -> bool:
-    """Tell whether a disk may be asked through its bridge, which may pass commands to a drive.
+    """Tell whether a disk's bridge may be sent commands, which it may pass to a drive.
 
     udev's 60-persistent-storage.rules have the same rule: they ask all USB disks except removable
     media.

@@ -38,8 +38,8 @@ def name_of_a_drive(page: bytes) -> bool:
     """Tell whether page 83h has a kind of name that drive makers use (arrays use others).
 
     Such a name is an NAA 5h name of 8 bytes, an EUI-64 name, or a name of 16 bytes if the unit also
-    has a SAS port. Drives with several logical units have names of 16 bytes; volumes have such
-    names, too, but no SAS port.
+    has a SAS port. Drives with several logical units have names of 16 bytes. A RAID volume may also
+    have such a name, but it has no SAS port.
     """
     name = world_wide_name(page)
     return name.startswith(("naa.5", "eui.")) or (bool(name) and has_port(page))

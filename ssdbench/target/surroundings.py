@@ -78,7 +78,7 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
 
 
 def _behind_bridge(kernel: str, sysfs: Sysfs, bridge: str, serial: str, wwid: str) -> Names:
-    """Return the names of the drive behind a bridge, and separately those the bridge reports."""
+    """Return the names of the drive behind a bridge, and separately the bridge's own names."""
     found = pages.of_bridged(kernel, sysfs)
     names = Names(
         model=(sysfs.find(f"/sys/block/{kernel}/device/model") or "").strip(),
@@ -255,7 +255,7 @@ def twins(kernel: str, sysfs: Sysfs) -> list[str]:
 
 
 def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
-    """Return the controllers that lead to a namespace, not all of its subsystem.
+    """Return only the controllers that lead to a namespace, not all controllers of its subsystem.
 
     For each path of a multipath head nvmeSnN, the kernel has a hidden disk nvmeScCnN.
     """
