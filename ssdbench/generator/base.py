@@ -64,7 +64,7 @@ class WrongData:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Describe one workload and its end; one run of the generator does a list of jobs in order.
+    """Describe one workload and its end. A run of the generator does a list of jobs in order.
 
     A job ends after `total_bytes` or after `runtime_s`; a fill writes each block of the range once
     per pass. Without these limits, a job runs until it is stopped.
@@ -168,7 +168,7 @@ class JobOutcome:
 
 
 def submit_share(jobs: Sequence[JobOutcome]) -> float:
-    """Return which share of all latency passed before the kernel took the requests."""
+    """Return the share of all latency that passed before the kernel took the requests."""
     sides = [side for job in jobs for side in (job.read, job.write)]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
     return sum(side.ios * side.submit_mean_ns for side in sides) / taken_ns if taken_ns else 0.0
@@ -237,7 +237,7 @@ class Running(Protocol):
     def __iter__(self) -> Iterator[Second]: ...
 
     def stop(self) -> None:
-        """Ask the jobs to end now; I/O that has finished counts."""
+        """Ask the jobs to end now; I/O that has finished is part of the result."""
         ...
 
     def outcome(self) -> Outcome:

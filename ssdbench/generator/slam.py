@@ -4,8 +4,9 @@ Each of a job's `numjobs` is one instance of ssdb_slam, with its own kernel thre
 its claim to the module, which keeps the drive open and stops when this process ends. The module may
 only write to the drive with the given device number and size.
 
-A job that the module cannot do is refused, with its name. The exception are random fills that write
-each block once: fio does them, because they need a map of written blocks and nothing is measured.
+A job that the module cannot do is refused, with its name. Random fills that write each block once
+are an exception: fio does these fills, because they need a map of written blocks, and they measure
+nothing.
 """
 
 import json
@@ -224,7 +225,7 @@ class SlamRunning:
         return self._iterator
 
     def stop(self) -> None:
-        """Stop sending requests; requests that have finished count."""
+        """Stop sending requests; requests that have finished are part of the result."""
         self._stopped = True
         for instance in self._instances:
             instance.stop()
@@ -314,7 +315,7 @@ class SlamOutcome:
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Return the latencies between two times in seconds.
 
-        A row of the log counts if the middle of its interval lies between these times.
+        A row of the log is used if the middle of its interval lies between these times.
         """
         return Histogram.merged(
             _histogram(row[direction]) for middle, row in self._rows() if from_s <= middle < to_s
@@ -323,7 +324,7 @@ class SlamOutcome:
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
         """Return the latencies of reads and writes together, for each interval of `every_s`.
 
-        A row of the log counts in the interval that contains the middle of the row.
+        A row of the log belongs to the interval that contains the middle of the row.
         """
         found: dict[int, Histogram] = {}
         for middle, row in self._rows():

@@ -58,7 +58,7 @@ class Attachment(Access, Protocol):
 
 
 class _Held:
-    """Reach a target by a file descriptor that fio inherits, so that fio holds the claim, too."""
+    """Reach a target by a file descriptor that fio inherits, so that fio also holds the claim."""
 
     def __init__(self, name: Path, descriptor: int, *, engine: str = ENGINE) -> None:
         self.name = str(name)
@@ -209,7 +209,7 @@ class DirectoryAttachment(_Held):
 
 
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
-    """Return how fio reaches a claimed device or file.
+    """Return the attachment by which fio reaches a claimed device or file.
 
     Raises DeviceLost if the target's size has changed, and ValueError for a simulated drive (see
     SimAttachment).

@@ -88,7 +88,7 @@ def complaint(text: str) -> str:
 
 @cache
 def _complaint(text: str, path: str, changed_ns: int) -> str:
-    """Return fio's complaint about a job file; cached, because a plan needs it several times."""
+    """Return fio's complaint about a job file; cached, because a plan asks several times."""
     done = command.run(
         ["fio", "--parse-only", "-"], input=text.encode(), ok=range(256), timeout_s=ANSWERS_S
     )
@@ -272,7 +272,10 @@ class FioRunning:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """Return a job's logged I/Os, also after an error. Raises ValueError if it has no log."""
+        """Return a job's logged I/Os, also after an error.
+
+        Raises ValueError if the job has no log.
+        """
         return _logged(self._artifacts, self._jobs, job, self._feed.origin_s)
 
     def _kept_seconds(self) -> Iterator[Second]:
@@ -320,8 +323,8 @@ class FioOutcome:
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Return completion latencies of "read" or "write" between two times of the run.
 
-        The times are on the clock of `seconds`. A row of fio's log covers an interval; the row
-        counts if the middle of its interval is between the times. The longest latency counts over
+        The times are on the clock of `seconds`. A row of fio's log covers an interval; the row is
+        used if the middle of its interval is between the times. The longest latency is that of
         fio's whole run. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
@@ -372,7 +375,7 @@ class FioOutcome:
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
         """Return the latencies of reads and writes together, for each interval of `every_s`.
 
-        A row of fio's log counts in the interval that contains the middle of the row.
+        A row of fio's log belongs to the interval that contains the middle of the row.
         """
         by_second: dict[int, Histogram] = {}
         for direction in ("read", "write"):
@@ -386,7 +389,7 @@ class FioOutcome:
         return by_second
 
     def logged(self, job: str) -> LoggedIo:
-        """Return all I/Os of a job with `latency_log`. Raises ValueError if it has no log."""
+        """Return all I/Os of a job with `latency_log`. Raises ValueError if the job has no log."""
         return _logged(self.directory, self.planned, job, self.origin_s)
 
     def requests(self, job: str, *, end_s: float) -> Requests:

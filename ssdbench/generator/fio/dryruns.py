@@ -85,7 +85,7 @@ def read_back(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, st
 
 
 def _awaited(process: command.Process, policy: str) -> dict[str, str] | None:
-    """Wait until the job's thread has the wanted settings, or will not change any more."""
+    """Wait until the job's thread has the wanted settings, or its settings no longer change."""
     deadline = time.monotonic() + _STARTS_S
     seen = None
     while time.monotonic() < deadline and process.poll() is None:

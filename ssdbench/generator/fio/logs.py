@@ -4,7 +4,7 @@ A thread with one request in flight sends a request when the request is due, or 
 answer came if that is later. So done = max(due, done before) + latency (Lindley 1952), with fio's
 latencies, which are in nanoseconds. The times in the log are whole milliseconds; from them follows
 when the thread started on the clock of the run. If a request completed later than by this formula,
-it was sent late, and this wait counts, too.
+it was sent late, and this wait is added.
 """
 
 import re
@@ -125,7 +125,7 @@ def merged(rows: Iterable[tuple[int, Counts]]) -> Histogram:
 def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
     """Return all I/Os of a job from its threads' latency logs, in the order of completion.
 
-    Times count from `origin_ms` and are whole milliseconds, because fio writes no finer times.
+    Times begin at `origin_ms` and are whole milliseconds, because fio writes no finer times.
     """
     parts = [_latency_rows(lines) for lines in logs]
     rows = np.concatenate(parts) if parts else np.zeros((0, 4), dtype=np.int64)
@@ -220,7 +220,7 @@ def _together(
 def _thread(
     log: ThreadLog, due: dict[int, Whole], origin_ms: float, end_s: float
 ) -> tuple[Requests, Whole]:
-    """Return the requests of one thread, and by how much each was sent late without a reason."""
+    """Return one thread's requests, and by how many ns each was sent late without a reason."""
     was_due = np.zeros(len(log.t_ms), dtype=np.int64)
     rest = []
     for way, at in due.items():

@@ -1,7 +1,7 @@
 """Read fio's report (`json+`) and decide whether it can be trusted; no I/O.
 
 fio may end with status 0 although a device is gone, read 0 bytes without an error, or report error
-0 but end with status 1. So all signs of an error are checked, and no single one is trusted.
+0 but end with status 1. So all signs of an error are checked, and no single sign is trusted.
 """
 
 import errno
@@ -294,7 +294,7 @@ def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
 
 
 def _compared(ending: Ending, job: Expected, group: Group) -> Group:
-    """Count reads that returned wrong data as such, not as I/O errors.
+    """Count reads that returned wrong data as wrong data, not as I/O errors.
 
     fio reports each such read as EILSEQ, and writes a message about the read's first wrong block.
     """

@@ -1,8 +1,8 @@
 """Run fio on a claimed drive, through the block layer or past it (NVMe passthrough).
 
-The generic node of a namespace (/dev/ng0n1) ignores claims, and the kernel does not count requests
-to it. So fio inherits the claim on the block node. The requests are counted in fio's io_uring
-rings; the final sum comes from fio's report.
+The generic node of a namespace (/dev/ng0n1) ignores claims, and the kernel does not count the
+requests that are sent to it. So fio inherits the claim on the block node. The requests are counted
+in fio's io_uring rings; the final sum comes from fio's report.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

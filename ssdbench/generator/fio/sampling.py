@@ -59,7 +59,7 @@ class Reading:
 
 
 class Feed(Protocol):
-    """Define the source of the seconds of one run of fio."""
+    """Define the source of one run of fio's one-second samples."""
 
     origin_s: float  # when t_s was 0, on CLOCK_MONOTONIC, the clock of fio's logs
     hung_s: float | None  # how long no I/O finished, if fio was killed for this
@@ -175,9 +175,9 @@ class DeviceMeter:
 
 
 class FileMeter:
-    """Count the I/O of the process fio, for a file on a disk that other programs use, too.
+    """Count the I/O of the process fio, for a file on a disk that other programs also use.
 
-    I/O of fio before the start of its jobs does not count. fio is known to start its jobs when it
+    I/O of fio before the start of its jobs is not counted. fio is known to start its jobs when it
     sets the signal handler for a stop (`set_sig_handlers` in its backend.c).
     """
 
@@ -213,7 +213,7 @@ class FileMeter:
 
 
 class KernelFeed:
-    """Yield seconds of a running fio until it ends; end a fio that hangs or ignores a stop."""
+    """Yield a sample per second until fio ends; end a fio that hangs or ignores a stop."""
 
     def __init__(
         self,

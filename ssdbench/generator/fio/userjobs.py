@@ -1,9 +1,9 @@
 """Read fio jobs that a user wrote, and rewrite them for the simulated drive; no I/O.
 
 Job files are read in the way of fio (`parse_jobs_ini` in its init.c): a line is an option, a
-section or a comment. Blanks at both ends of a line do not count, and all text of a line after ; or
-# is a comment. On a command line, options before the first --name are global, and each --name
-begins a new section.
+section or a comment. Blanks at both ends of a line are ignored, and all text of a line after ; or #
+is a comment. On a command line, options before the first --name are global, and each --name begins
+a new section.
 """
 
 import re

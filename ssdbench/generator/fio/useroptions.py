@@ -214,7 +214,7 @@ _TIMES_US: Mapping[str, int] = {
 
 
 def fio_bytes(text: str) -> int | None:
-    """Parse a size as fio does; None if it is not a size."""
+    """Parse a size as fio does, in bytes; None if it is not a size."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
         return None
@@ -285,7 +285,7 @@ class Directions:
 
 
 def direction(options: Mapping[str, Option]) -> Directions:
-    """Parse `rw` and `rwmixread` or `rwmixwrite`, of which `options` has only the later one."""
+    """Parse `rw` and the share of reads; `options` has `rwmixread` or `rwmixwrite`, not both."""
     option = options.get("rw")
     if option is None:
         return Directions(False, 100, 0, "read")
@@ -331,7 +331,7 @@ def flushes(options: Mapping[str, Option]) -> bool:
 
 
 def is_on(option: Option | None) -> bool:
-    """Tell whether a flag option of fio is on; a flag without a value is on, too."""
+    """Tell whether a flag option of fio is on; a flag without a value is also on."""
     return option is not None and option.value not in ("0", "false")
 
 

@@ -139,7 +139,7 @@ def _written(
 
 
 def _joined(texts: list[str]) -> str:
-    """Join the values of reads, writes and trims; omit a last value that equals the one before."""
+    """Join the values of reads, writes and trims; while the last two are equal, drop the last."""
     while len(texts) > 1 and texts[-1] == texts[-2]:
         texts = texts[:-1]
     return ",".join(texts)

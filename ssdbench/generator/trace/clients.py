@@ -1,11 +1,11 @@
 """Turn a trace into input for fio: each of many clients gets its own iolog.
 
 fio can replay an iolog with times (version 3). But fio waits for the recorded gap after the
-previous request, so one late request makes all later requests late. And before 3.36 it looks for
+previous request, so one late request makes all later requests late. And before 3.36, fio looks for
 answers only when it sends a request (iolog.c: iolog_delay). The waits of an iolog of version 2
 count from the start of fio, in milliseconds, in each fio from 3.33 on, so version 2 is used here.
-The requests of the trace are given to the clients in turn. Each client has one request in flight:
-it waits until its next request is due and the previous answer has come.
+The requests of the trace are given to the clients one after another. Each client has one request in
+flight: it waits until its next request is due and the previous answer has come.
 """
 
 from collections import Counter
@@ -194,7 +194,7 @@ def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chun
 
 
 def _deal(chunk: Chunk, sent: int, how: Sending, made: TraceWork, last_ms: Whole) -> None:
-    """Give the requests of a chunk to the clients in turn: append them to the iologs."""
+    """Give the requests of a chunk to one client after another: append them to the iologs."""
     due_ms = chunk.time_ns // 10**6 + START_MS
     for client in range(how.clients):
         mine = slice((client - sent) % how.clients, None, how.clients)

@@ -120,7 +120,7 @@ class Clock:
     dated_in: str = ""  # another unit in which the first time is a date
 
     def doubt(self, span_ns: int, requests: int) -> str:
-        """Return why the unit of times may be wrong for a trace of this length; "" if plausible."""
+        """Return why the unit is doubtful for `requests` requests in `span_ns`; "" if plausible."""
         if not self.unit or requests < 2 or (self.began and self.source != "date"):
             return ""
         span = format_duration(span_ns / 1e9)
@@ -324,7 +324,7 @@ class ColumnReader:
 
 
 def recognized(start: bytes) -> TraceForm:
-    """Return which published form the first lines of a file have; AUTO if several or none fit."""
+    """Return the published form of a file, by its first lines; AUTO if several or none fit."""
     sample = [line.decode("utf-8", "replace") for line in start.split(b"\n")[:-1][:_SAMPLE]]
     found = [
         form

@@ -54,7 +54,7 @@ _OF_FILES = (b"add", b"open", b"close", b"unlink")
 
 @dataclass(slots=True)
 class Trace:
-    """Read a trace, several times if needed; its counts are those from the last reading."""
+    """Read a trace, several times if needed; its counts are from the last reading."""
 
     path: Path
     form: TraceForm = TraceForm.AUTO
@@ -208,7 +208,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Row]:
 
 
 def _left_out(action: bytes, words: int) -> str:
-    """Return which kind of line this is if it is not a request to a drive; else ""."""
+    """Return the kind of a line that is not a request to a drive; "" for a request."""
     if action in _OF_FILES and words == 2:
         return "opening or closing of files"
     if action == b"sync_file_range" and words == 4:  # only writes back the page cache
@@ -312,7 +312,7 @@ def _require_all_cpus(trace: Trace) -> None:
 
 @dataclass(slots=True)
 class _Numbers:
-    """Count missing records by the kernel's sequence numbers for each device and CPU."""
+    """Count missing records; the kernel numbers the records of each pair of device and CPU."""
 
     seen: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
 

@@ -73,7 +73,7 @@ class Summing:
         _touch(self._written, data.where(data.op == WRITE))
 
     def result(self, trace: Trace) -> TraceSummary:
-        """Return the summary of all requests that `add` was called with so far."""
+        """Return the summary of all requests that were added so far."""
         data = max(1, int(self.counts[READ] + self.counts[WRITE]))
         total = int(self.counts.sum())
         span_s = self.last_ns / 1e9
