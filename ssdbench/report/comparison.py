@@ -44,7 +44,7 @@ FASTER_MEANS = (
 
 
 def faster_words(pair: Pair) -> str:
-    """Format in how many pairs the later run's repeat is faster, such as `0 % of pairs`."""
+    """Format in what share of pairs of repeats the later run is faster, such as `0 % of pairs`."""
     return f"{100 * pair.found.effect:.0f} % of pairs"
 
 
@@ -135,7 +135,7 @@ def answer_lines(results: Sequence[RunResult], found: Compared) -> list[str]:
 
 
 def _asked(results: Sequence[RunResult]) -> capacity.Plans:
-    """Return all runs with their answers if all of them answer the same question; else nothing."""
+    """Return all runs with their answers if all runs answer the same question; else none."""
     asked = [(one, answer) for one in results if (answer := capacity.answer_of(one))]
     same = len({answer.wanted.asked() for _, answer in asked}) == 1
     return asked if same and len(asked) == len(results) else ()

@@ -1,4 +1,4 @@
-"""Make the page that follows a run in progress: its state, its rate and report until now."""
+"""Make the page that follows a run in progress: its state, curves of rates, results so far."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -85,7 +85,7 @@ class Course:
                 self.add([finding])
 
     def take(self, result: RunResult) -> None:
-        """Add findings of finished stages; findings of a stage in progress may vanish."""
+        """Add findings of finished stages only, because those of a stage in progress may vanish."""
         done = tuple(stage for stage in result.stages if stage.complete)
         self.add(all_findings(result.model_copy(update={"stages": done, "findings": ()})))
 

@@ -25,7 +25,7 @@ HOST = "host"  # key of the host's name in a run
 
 
 def members(runs: Sequence[StoredRun]) -> list[Member]:
-    """Return the data of each run's drive; each run itself lists which of its files are missing."""
+    """Return the data of each run's drive; missing files are listed in the run (`missing`)."""
     return [_member(run) for run in runs]
 
 

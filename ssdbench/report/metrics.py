@@ -19,7 +19,7 @@ MOVING = "the rate was still moving"  # reason for a missing bound
 
 
 def direction(estimate: Estimate, workload: Workload) -> str:
-    """Return the direction of an estimate: read or write; if it is a total, as `whole` says."""
+    """Return an estimate's direction, read or write; for a total, the direction of its workload."""
     return whole(workload) if estimate.direction == "total" else estimate.direction
 
 

@@ -216,7 +216,7 @@ def results_table(result: RunResult) -> Tidy:
     """Return one row per point, repeat and metric.
 
     All runs have the same columns and types, so that their tables can be joined. A suppressed
-    number has a row, too, but with no value.
+    number also has a row, but without a value.
     """
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
     if (idle := result.idle_watts) is not None:
@@ -301,7 +301,7 @@ def _number(metric: str, value: object, unit: str, how: str) -> Row:
 
 
 def _answered(stage: StageResult, metric: str, value: object, unit: str, how: str) -> Row:
-    """Return a row for the answer of a stage that has no points: a number, or a word."""
+    """Return a row for the answer of a stage without points; the answer is a number or a word."""
     row = _number(metric, value, unit, how) | {"reasons": reasons(stage.findings)}
     if isinstance(value, int | float) and not isinstance(value, bool):
         return row
@@ -429,7 +429,7 @@ _ANSWERS: Mapping[type, Callable[[StageResult, Any], Iterator[Row]]] = {
 
 
 def _unit_of(name: str) -> str:
-    """Return the unit of a probe's number; the end of its name says the unit."""
+    """Return the unit of a probe's number, found by a part of its name such as `_bytes`."""
     for part, unit in (("_bytes", "B"), ("mb_per_s", "MB/s"), ("_us", "us"), ("_percent", "%")):
         if part in name:
             return unit

@@ -34,7 +34,7 @@ STEADY_PARTS = ("From the first second, from zero", "The judged window, larger")
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The range in which a steady-state rule wants the rates of its window, with a label."""
+    """The range in which a steady-state rule requires the rates of its window, with a label."""
 
     words: str
     low: float

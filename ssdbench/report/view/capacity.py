@@ -82,7 +82,7 @@ def answer_of(result: RunResult) -> CapacityAnswer | None:
 
 
 def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
-    """Yield the facts below the headline: drives, what decides, p99 at the planned load."""
+    """Yield the facts below the headline: drives, the deciding limit, p99 at the planned load."""
     asked = f"Drives for {_demand(answer.wanted)}"
     if answer.plan is None:
         yield asked, "no plan"
@@ -180,7 +180,7 @@ def verdict_of(answer: CapacityAnswer) -> str:
 
 
 def answer_line(answer: CapacityAnswer) -> str:
-    """Return the answer in one line: drives, what decides their number, p99, verdict."""
+    """Return the answer in one line: drives, the limit that decides their number, p99, verdict."""
     if answer.plan is None:
         verdict = f"; {answer.verdict}" if answer.point else ""
         return f"No plan: {'; '.join(answer.reasons)}{verdict}"
@@ -257,7 +257,7 @@ def _one_latency(one: PlannedLatency, limits_s: Mapping[Any, float]) -> str:
 
 
 def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
-    """Return the answer for one drive: by column name, the text of the cell."""
+    """Return the answer for one drive: the text of each cell, by column name."""
     made = answer.plan
     if made is None:
         return {DRIVES: words.NONE, "verdict": verdict_of(answer)}
@@ -521,7 +521,7 @@ def _wear_sum(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
 
 
 def figures(answer: CapacityAnswer) -> Iterator[Line]:
-    """Yield lines with the load, the life and the cost of the planned drives."""
+    """Yield lines with the planned drives' load, their expected years of life, and their cost."""
     for name, text, bad in _figures(answer):
         yield Line(name, in_detail(text, answer.verdict), bad)
 

@@ -45,7 +45,7 @@ RUN_FILES = (
 
 
 def drive(result: RunResult) -> page.Section:
-    """Return the section about what was tested: a drive, a file or a simulated drive."""
+    """Return the section about the tested drive, file or simulated drive."""
     target = result.target
     label = simulated_label(target)
     items = [

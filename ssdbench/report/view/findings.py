@@ -144,7 +144,7 @@ def _reason(group: list[Finding]) -> str:
 
 
 def proofs(result: RunResult) -> list[tuple[str, str]]:
-    """Return what VALIDATED requires, and whether the run meets each requirement."""
+    """Return each requirement of VALIDATED, and whether the run meets it."""
     before = takewhile(lambda stage: not stage.points, result.stages)
     written = sum(stage.bytes_written for stage in before if isinstance(stage.found, FillDone))
     fills = format_figure(written / max(result.target.size_bytes, 1))

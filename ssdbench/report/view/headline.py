@@ -1,4 +1,4 @@
-"""Choose the headline of a page (the number to plan on, and its evidence) and the verdict.
+"""Choose the headline of a page (the number to plan on, and its evidence), and the verdict.
 
 If the profile has a plan, the number to plan on is the bound behind the plan's number of drives.
 Without a demand the number is the lowest bound of the points that the plan names. If the plan
@@ -209,7 +209,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
 
 
 def _part(result: RunResult) -> str:
-    """Name the part of the drive that was filled, and over which the points reach."""
+    """Name the part of the drive that was filled, and the part that the points use."""
     level = min((found.level_percent for _, found in result.having(FillDone)), default=100.0)
     return "whole drive" if level >= 100 else f"the first {level:g} % of the drive"
 

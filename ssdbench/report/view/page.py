@@ -37,7 +37,7 @@ def number(title: str, hint: str = "") -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The rows of the table of all points that a heat map shows, and the cell of each row."""
+    """The rows of the points' table that a heat map shows, with the map's cell of each row."""
 
     down: tuple[str, Sequence[str]]
     across: tuple[str, Sequence[str]]

@@ -36,7 +36,7 @@ MOST_JOINED = 12  # with more kinds of workload, dots are not joined by a line
 
 
 def rates(result: RunResult, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
-    """Return plots of IOPS over the quantity that differs between points, and latency over IOPS."""
+    """Return plots: IOPS over the quantity in which the points differ, and latency over IOPS."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
     if words.several_spans([p.point for p in points]):
         plots = [*_by_span(stage, points)]
@@ -205,7 +205,7 @@ def _latency(
 
 
 def _at_loads(result: RunResult) -> Iterator[Line]:
-    """Yield the p99 at each offered load; if there are reads and writes, the slower of the two."""
+    """Yield the p99 at each offered load, of the slower direction if there are reads and writes."""
     for stage, found in result.having(LoadFound):
         slow = percentiles_of(found.estimates).get(99.0)
         if slow and slow.status != "suppressed" and slow.value > 0 and found.offered_iops > 0:
@@ -321,7 +321,7 @@ def _curve(label: str, histogram: Histogram) -> Curve:
 
 
 def _heat(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Plot:
-    """Return heat maps; fio's logs divide a repeat into parts, else a repeat is one column."""
+    """Return heat maps of latency over time; without fio's logs, a repeat has only one column."""
     parts = MOST_COLUMNS // sum(len(one.repeats) for one in found)
     panels, logged_s = [], 0.0
     for one in found:

@@ -116,7 +116,7 @@ def cliff_blocks(run: StoredRun) -> Iterator[Plots]:
 
 
 def _last(rate: Floats, part: int) -> float:
-    """Return the median of the last 1/`part` of a series."""
+    """Return the median of the last 1/`part` of a rate's samples."""
     return float(np.median(rate[-max(len(rate) // part, 1) :]))
 
 

@@ -157,7 +157,7 @@ def _steps(steps: Sequence[RateStep], before: str, name: str) -> page.Table:
 def interference_blocks(
     stage: StageResult, curves: Sequence[InterferenceCurve]
 ) -> Iterator[page.Block]:
-    """Yield the largest write load of each read load, the curves, and a table of all pairs."""
+    """Yield the largest write load at which each read load kept its limit; curves; all pairs."""
     if not curves:
         return
     for curve in curves:
@@ -187,7 +187,7 @@ def interference_blocks(
 
 
 def _kept_load(curve: InterferenceCurve) -> tuple[str, str]:
-    """Return the answer of one read load in words, and its tone."""
+    """Return the answer for one read load in words, and the tone of these words."""
     limit = f"{curve.percentile} of reads within {format_ns(curve.limit_ns)}"
     lowest, highest = curve.loads[0].write_iops, curve.loads[-1].write_iops
     if curve.kept_iops is None:

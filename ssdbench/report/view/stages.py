@@ -32,7 +32,7 @@ def sections(run: StoredRun) -> Iterator[Section]:
 
 
 def _brief(stage: StageResult) -> str:
-    """Return the line that is visible while a stage is folded; empty for a stage that is not."""
+    """Return the line that is visible while a stage is folded; empty for an unfolded stage."""
     if not stage.complete:
         return ""
     match stage.found:

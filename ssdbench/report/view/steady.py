@@ -50,7 +50,7 @@ Ends = tuple[float, float]
 
 
 def paired(verdict: SteadyVerdict) -> Floats:
-    """Return the means of pairs of blocks, which only the pss rules judge; else nothing."""
+    """Return the means of pairs of blocks for a pss rule, which judges them; else none."""
     blocks = np.asarray(verdict.window_blocks)
     if "pairs" not in verdict.criteria or len(blocks) % 2:
         return np.array([])

@@ -312,7 +312,7 @@ def simulated_label(target: TargetInfo) -> str:
 
 
 def simulated_labels(targets: Iterable[TargetInfo]) -> str:
-    """Return one label for several drives, with a common seed once; empty if one is real."""
+    """Return one label for several simulated drives, a common seed once; empty if one is real."""
     labels = tuple(dict.fromkeys(map(simulated_label, targets)))
     if not all(labels):
         return ""
