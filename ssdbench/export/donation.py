@@ -1,6 +1,6 @@
 """Make an anonymous archive of a run, which helps to test the steady-state rules.
 
-The archive has only the files below: nothing about the host, and no serial number of the drive.
+The archive has only the files below, with nothing about the host and no serial number of the drive.
 Before it is returned, its files are searched for every name of the drive and of the host that the
 run has stored.
 

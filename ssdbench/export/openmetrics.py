@@ -1,7 +1,7 @@
 """Export a run or a fleet as OpenMetrics, for the textfile collector of Prometheus' node exporter.
 
 Latency is a summary and all other metrics are gauges, so that readers of the older Prometheus text
-format can read the file, too. A number that the run suppresses has no sample, because a sample of 0
+format can also read the file. A number that the run suppresses has no sample, because a sample of 0
 would be wrong. The start time of a run is one of its labels, so that two runs of one drive never
 have the same labels.
 """

@@ -510,8 +510,8 @@ class AddedTo(NamedTuple):
 def add(store: Store, runs: Sequence[Added]) -> AddedTo:
     """Add runs to a store, in one new part for each model and month.
 
-    Raises UsageError if the store has a run of the same name with another result. Also raises the
-    errors of `Store.write`.
+    Raises UsageError if the store has a run of the same name with another result, and the errors of
+    `Store.write`.
     """
     given: dict[str, Added] = {}
     for one in runs:
@@ -598,7 +598,7 @@ def _joined(parts: Sequence[Part], path: Path) -> None:
 
 
 def selected(database: Any, name: str, files: Sequence[str]) -> str:
-    """Return a SELECT of the table `name` from files; columns that the files lack are NULL."""
+    """Return a SELECT of the table `name` from files; a column that the files lack is NULL."""
     listed = ", ".join(map(pattern, files))
     reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     there = {row[0] for row in fetch_all(database, f"DESCRIBE SELECT * FROM {reader}")}
