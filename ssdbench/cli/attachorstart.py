@@ -1,4 +1,4 @@
-"""Do a run exactly once, even if SSH, Slurm and others repeat `run --attach-or-start`.
+"""Carry out a run exactly once, even if SSH, Slurm and others repeat `run --attach-or-start`.
 
 Each call of the command starts a worker process. The worker that gets the lock file beside the run
 directory does the work: it returns the result of a finished run, continues an interrupted run, or
@@ -131,8 +131,8 @@ def require_same_work(
 
     Callers use the returned manifest and do not read the file again, because another user may
     replace the file meanwhile. `is_target` checks the stored name and identity of the target. The
-    profile texts are compared, because a stored hash can be forged. Of a profile that a budget
-    shortened only the hash is stored, so the hash is compared.
+    profile texts are compared, because a stored hash can be forged. If a budget shortened the
+    profile, only the hash of the full profile is stored, so this hash is compared.
     """
     from ssdbench.engine.manifest import Manifest
     from ssdbench.engine.store import load
@@ -203,7 +203,7 @@ def begun_before(directory: Path) -> bool:
 
 
 def end_of(directory: Path) -> int:
-    """Return the exit code of a run that is over. Raises SsdbenchError.
+    """Return the exit code of a run that needs no more work. Raises SsdbenchError.
 
     If the run was killed or failed after its last measurement, the report is written first.
     """

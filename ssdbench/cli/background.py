@@ -122,7 +122,7 @@ def require_end(directory: Path, code: int | None) -> None:
 
 
 def worker(directory: Path) -> ProcessId:
-    """Return the process that does, or did, the run. Raises UsageError if it is unknown."""
+    """Return the process that carries out the run, or did. Raises UsageError if it is unknown."""
     path = directory / PROCESS
     try:
         fields = json_object(read_regular(path))
@@ -162,7 +162,7 @@ def inhibit_suspend(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator
 
 
 def unended_result(directory: Path) -> RunResult | None:
-    """Return the result of a run until now, if it was killed or is in progress; None if it ended.
+    """Return the result so far of a run that was killed or is in progress; None if it ended.
 
     Raises UsageError when the directory cannot be read.
     """

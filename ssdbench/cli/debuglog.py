@@ -33,7 +33,7 @@ def start() -> None:
 
 
 def keep_in(directory: Path) -> None:
-    """With --debug, write all lines of the log to this run directory, the earlier ones too."""
+    """With --debug, write all lines of the log to this run directory, including earlier lines."""
     for handler in logging.getLogger("ssdbench").handlers:
         if isinstance(handler, MemoryHandler) and handler.target is None:
             try:

@@ -67,7 +67,7 @@ def text_of(event: Event) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """Read the events of a run in progress; each call returns what is new since the last call."""
+    """Read the events of a run in progress; each call returns only events since the last call."""
 
     directory: Path
     _offset: int = 0

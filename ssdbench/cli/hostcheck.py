@@ -120,7 +120,7 @@ def _state(info: "TargetInfo | None") -> "HostState":
 
 
 def _fio() -> tuple[str | None, frozenset[str], str]:
-    """Return fio's version and I/O engines, and why fio cannot be used (else an empty text)."""
+    """Return fio's version, its I/O engines, and why fio cannot be used ("" if it can)."""
     from ssdbench.generator.fio.driver import OLDEST
     from ssdbench.generator.fio.driver import installed as installed_fio
 

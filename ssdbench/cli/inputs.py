@@ -112,7 +112,7 @@ MAX_ALL_BYTES = 1 << 20  # most bytes of all job files of one profile
 
 
 def with_job_files(text: str, profile: Path) -> str:
-    """Return a profile's text; where a `fio` key names a job file, put in the content of the file.
+    """Return a profile's text, in which each job file named by `fio` is replaced by its content.
 
     Line numbers do not change. Relative paths of traces are made absolute. Raises ProfileError,
     with the line in the profile, for a job file that cannot be read.

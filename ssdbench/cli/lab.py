@@ -177,7 +177,7 @@ def _tell_of_boots(failed: Sequence[str]) -> None:
 
 @contextmanager
 def _kept(kept: "KeptRun") -> Iterator["KeptRun"]:
-    """Store the output of a run; at the end, print where it is, or add that to an error's hint."""
+    """Store the output of a run; at the end, print its place, or add it to an error's hint."""
     try:
         with kept:
             yield kept
@@ -279,7 +279,7 @@ class GuestOutput:
         self._told: set[str] = set()
 
     def look(self, shared: Path) -> None:
-        """Copy output that is new since the last call; the guest writes it below `shared`."""
+        """Copy the output since the last call; the guest writes it below `shared`."""
         for name in ("stdout", "stderr"):
             to = self._to.get(name)
             if self._hand_on(shared / "1" / name, to, shared.parent) and to:

@@ -2,8 +2,8 @@
 
 The process that carries out the run writes the page as long as the file exists, so `attach --page`
 only has to create the file. Two rules keep the cost low. Rendering each of the two parts of the
-page may take at most 1/2,000 of the time. The larger part, which is the report of the results until
-now, is rendered only between two measurements.
+page may take at most 1/2,000 of the time. The larger part, which is the report of the results so
+far, is rendered only between two measurements.
 """
 
 import time
@@ -131,7 +131,7 @@ class LivePage:
         return self._cpu() - begun_s
 
     def _read(self, course: "Course") -> None:
-        """Read the results until now, and render the larger part of the page."""
+        """Read the results so far, and render the larger part of the page."""
         from ssdbench.report import live, read, write  # takes half a second: matplotlib
 
         if (result := unended_result(self._directory)) is not None:

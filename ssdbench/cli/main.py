@@ -132,7 +132,7 @@ def _debug(context: click.Context, parameter: click.Parameter, value: object) ->
 
 
 def _with_debug(command: click.Command) -> click.Command:
-    """Make a command accept --debug after its name, too; only the main help shows --debug."""
+    """Make a command also accept --debug after its name; only the main help shows --debug."""
     if not any(DEBUG in parameter.opts for parameter in command.params):
         option = click.Option(
             [DEBUG], is_flag=True, expose_value=False, callback=_debug, hidden=True, help="A log."
@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _occupy_closed() -> None:
-    """Open stdin, stdout and stderr if the caller closed them, as `>&-` or some daemons do.
+    """Open stdin, stdout and stderr if the caller closed them, as `>&-` and some daemons do.
 
     If they stayed closed, the next file that is opened, perhaps the drive, would get the descriptor
     number of stdout, and messages would be written to it. A closed stdout is replaced by a pipe
@@ -296,7 +296,7 @@ def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, 
 
 
 def _as_document(fields: dict[str, object]) -> dict[str, object]:
-    """Return the JSON that `documents.machine.Failed` would give, without its slow imports."""
+    """Return the same JSON as `documents.machine.Failed`, but without its slow imports."""
     return {"document": "error", "schema_version": 1, "error": fields}
 
 
@@ -397,7 +397,7 @@ def with_options(arguments: Sequence[str], options: Sequence[str]) -> list[str]:
 
 
 def program_words() -> list[str]:
-    """Return the words with which a shell starts this ssdbench."""
+    """Return the words that start this ssdbench in a shell."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py" and called.parent.name == "ssdbench":
         return [sys.executable, "-m", "ssdbench"]

@@ -149,7 +149,7 @@ html_option = click.option("--html", type=PATH, help="Also write an HTML page to
 
 
 def csv_option(of: str) -> Callable[[F], F]:
-    """Return the option --csv for a table; `of` names what each row is."""
+    """Return the option --csv for a table; `of` is a noun for the content of a row."""
     said = f"Also write a CSV file with a row for each {of}."
     return click.option("--csv", "csv_file", type=PATH, help=said)
 
@@ -245,7 +245,7 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def consent_options_of_several(function: Callable[..., R]) -> Callable[..., R]:
-    """Add these options for several drives; the command gets all --destroy as `identities`."""
+    """Add the same options for several drives; the command gets all --destroy as `identities`."""
     return _consented(function, several=True)
 
 

@@ -223,7 +223,7 @@ def _objections(wishes: "RunRequest", plan: "RunPlan") -> "list[Objection]":
 
 
 def _command(found: "Sequence[Objection]", arguments: Sequence[str]) -> list[str]:
-    """Return the `run` command line for this plan; empty if ssdbench would refuse every command."""
+    """Return the `run` command line for this plan; empty if no command line would be accepted."""
     from ssdbench.cli.main import as_run
     from ssdbench.target.objection import options_of
 

@@ -60,7 +60,7 @@ class ProgressLines:
         tell(text)
 
     def text(self, event: Event) -> str:
-        """Return the line for an event; empty if the event needs no line, or not yet."""
+        """Return the line for an event; empty if the event needs no line now."""
         match event:
             case Progress():
                 return "" if self._clock() - self._told < LINE_EVERY_S else f"  {said(event)}"
@@ -177,7 +177,7 @@ def _rest(event: Progress) -> str:
 
 
 def _waiting(event: Progress) -> str:
-    """Return the waiting time on the host's clock; empty for a real drive, whose clock it is."""
+    """Return the waiting time on the host's clock; empty for a real drive, which has this clock."""
     if not event.simulated:
         return ""
     stage = [] if event.left_s is None else [f"{format_duration(event.left_s)} left of this stage"]

@@ -213,7 +213,7 @@ def _other_side(
 
 
 def _work(wishes: "RunRequest", directory: Path, place: Place, child: "Child") -> int:
-    """Do the work that a run still needs; if another process does the run, end with EXIT_LOST."""
+    """Do the remaining work of a run; if another process does the run, end with EXIT_LOST."""
     from ssdbench.cli import attachorstart, conduct
     from ssdbench.engine.stage import Limits
     from ssdbench.suite.run import is_target

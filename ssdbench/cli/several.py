@@ -2,8 +2,8 @@
 
 All targets are checked before the first one is touched. The targets are then measured one after
 another, because drives that are measured at the same time share CPU, bus and heat. With
---side-by-side, a trial first measures whether the drives disturb each other. If they do not, they
-are measured at the same time, each by its own process.
+--side-by-side, a trial first measures whether the drives disturb each other. If the drives do not
+disturb each other, they are measured at the same time, each by its own process.
 """
 
 import sys
@@ -92,7 +92,7 @@ def run_each(
 
 
 def _tried(each: Sequence[RunRequest], planned: Sequence[RunPlan], output: Path) -> Tried:
-    """Decide, with a trial if needed, whether to measure the drives together; store its rates."""
+    """Decide, with a trial if needed, whether to measure the drives together; store the trial."""
     if why := interference.objection(planned):
         return Tried(side_by_side=False, says=f"one after another: {why}")
     if planned[0].target.simulated:
@@ -155,8 +155,8 @@ def _at_once(each: Sequence[RunRequest], output: Path, *, page: bool) -> list[On
 def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
     """Wait until the processes of all runs have ended; forward signals. Raises Interrupted.
 
-    After a second signal the runs stop at once, but still restore host settings. This process must
-    wait until the runs have ended, because the kernel kills their processes when this process ends.
+    After a second signal the runs stop at once, but still restore host settings. The kernel kills
+    the processes of the runs when this process ends, so it waits for them.
     """
     told = 0
     try:

@@ -62,7 +62,7 @@ def signals_end_command() -> Iterator[None]:
 
 
 class Signals:
-    """Inside the `with` block, the first signal ends a run cleanly, the second one at once.
+    """Inside the `with` block, the first signal ends a run cleanly, the second signal at once.
 
     The first signal is only stored, and the engine calls `pending` between two samples to see it. A
     third or later signal does nothing, because the run is then restoring settings. SIGHUP is

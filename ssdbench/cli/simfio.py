@@ -136,7 +136,7 @@ def _code(status: int) -> int:
 
 @contextmanager
 def drive_files(target: str, state: Path | None) -> Iterator[Path]:
-    """Yield the state file of the drive; the program that uses it needs it without a lock."""
+    """Yield the state file of the drive, not locked, so that another program can lock it."""
     from ssdbench.sim.drive import SimDrive
 
     with tempfile.TemporaryDirectory(prefix="ssdbench-") as directory:

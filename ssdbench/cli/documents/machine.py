@@ -134,7 +134,7 @@ class RanInGuest(Document):
 
 
 class FleetDrive(Part):
-    """A drive of a fleet; `stage` is empty when its run was not started."""
+    """A drive of a fleet; `stage` is empty while its run has not started."""
 
     name: str  # of the run directory
     host: str
@@ -157,7 +157,7 @@ class FleetDrive(Part):
 
 
 class FleetPlanned(Document):
-    """The chosen drives, the limits by their names, and the mistakes that prevent `fleet run`.
+    """The chosen drives, the limits by name, and the mistakes that prevent `fleet run`.
 
     `said` is the reason why a drive cannot be measured.
     """

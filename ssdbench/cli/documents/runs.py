@@ -31,7 +31,7 @@ class Ran(Document):
 
 
 class RanOne(Part):
-    """The outcome of one of several targets."""
+    """The outcome of the run on one of several targets."""
 
     target: str
     directory: str
@@ -76,7 +76,7 @@ class Attached(Document):
 
 
 class Stopped(Document):
-    """A run that was stopped; `exit_code` is null if the run stored none."""
+    """A run that was stopped; `exit_code` is null if the run stored no exit code."""
 
     document: Literal["stop"] = "stop"
     directory: str

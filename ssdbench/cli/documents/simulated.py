@@ -51,7 +51,7 @@ class Created(SimulatedDrive):
 
 
 class Inspected(SimulatedDrive):
-    """The state of a simulated drive, with its counters, and whether its maps agree."""
+    """The state of a simulated drive: its counters, and whether its maps agree with each other."""
 
     document: Literal["sim-inspect"] = "sim-inspect"
     sound: bool

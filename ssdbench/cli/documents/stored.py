@@ -86,7 +86,7 @@ class Compared(Document):
 
 
 class CapacityPlanned(Document):
-    """How many drives a demand needs, and the numbers behind this answer."""
+    """How many drives a demand needs, and the numbers from which this follows."""
 
     document: Literal["capacity"] = "capacity"
     answer: str  # in one line
