@@ -98,7 +98,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
 def _with_proof(
     planned: Sequence[AnyStage], profile: Profile, target: TargetInfo
 ) -> Iterator[AnyStage]:
-    """Yield the stages; the first fill reads its data back, all of it if this takes little time."""
+    """Yield the stages; the first fill reads its data back: all data if this takes little time."""
     proven = False
     for stage in planned:
         if proven or not isinstance(stage, Precondition):

@@ -1,4 +1,4 @@
-"""Cut a profile to a given time or share of the rated endurance; say what it can still prove.
+"""Cut a profile to a given time or share of the rated endurance; say what the rest can prove.
 
 Cuts are made in a fixed order until the plan fits; the first cuts are those that hardly affect the
 number that a capacity planner uses. When the plan fits, cuts that turn out unnecessary are undone,
@@ -82,11 +82,11 @@ class Prepared:
 def replanned(
     whole: RunRequest, info: TargetInfo, hint: RateHint, limits: Limits, done: Prepared
 ) -> tuple[RunRequest, Budget] | None:
-    """Cut the full profile again after the warm-up; None if the run's present profile stays.
+    """Cut the full profile again after the warm-up; None if the run keeps its present profile.
 
     The fills and the warm-up stay in the profile as they were made. `hint` holds the measured
-    rates. If rates are faster than expected, points that were cut come back; if rates are slower,
-    more points are cut.
+    rates. If rates are faster than expected, points that were cut are added again; if rates are
+    slower, more points are cut.
     """
     made = {"precondition": done.profile.precondition, "steady": done.profile.steady}
     wishes = replace(whole, profile=whole.profile.model_copy(update=made))
@@ -218,7 +218,7 @@ class _Fit:
             yield Cut("rule")
 
     def cuts_before(self) -> list[Cut]:
-        """Return the cuts that a run had made to its fills and warm-up when it started."""
+        """Return the cuts of fills and warm-up that were made when the run started."""
         made = self.done.budget.cuts if self.done else ()
         return [cut for cut in map(Cut, (*PREPARING, "rule")) if self.said(cut) in made]
 

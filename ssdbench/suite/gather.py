@@ -213,7 +213,7 @@ def _unseeded(identity: str) -> str:
     """Return the identity of a simulated drive without its seed.
 
     A seed decides when random events happen in a simulated drive, but not how fast its flash is. So
-    two simulated drives that differ only in their seed count as one drive.
+    two simulated drives that differ only in their seed are taken as one drive.
     """
     return re.sub(r"(?<=,)seed=[0-9]+,|,seed=[0-9]+$", "", identity)
 

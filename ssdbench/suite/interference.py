@@ -1,8 +1,8 @@
-"""Measure whether the drives of a host are slower while the other drives also work.
+"""Measure whether the drives of a host are slower while all of them work at the same time.
 
 The trial only reads, so the trial causes no wear and needs no fill. Small random reads load the
 CPUs most, and large sequential reads load the buses most. An empty drive answers faster than a
-filled drive, so the trial loads the host more than the run does.
+filled drive, so the trial loads the host more than the run will.
 """
 
 import json

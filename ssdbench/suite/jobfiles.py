@@ -154,8 +154,9 @@ def phases(
 ) -> MeasuredJobs:
     """Return the phases of a job file, or the one phase of a mix.
 
-    If fio is installed on this host, fio checks each phase, and also the options of the job file as
-    the user wrote them; not without `ask_fio`. Raises UsageError with the line that fio refuses.
+    If `ask_fio` is true and fio is installed on this host, fio checks each phase, and also the
+    options of the job file as the user wrote them. Raises UsageError, with file and line, for an
+    option that fio refuses.
     """
     room = Room(
         length_bytes=planning.level_bytes,
@@ -233,7 +234,7 @@ def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:
 
 
 def _blamed(phase: Phase, error: str, said: Callable[[Workload], str]) -> str:
-    """Return the place of the option that fio's error names, or that causes fio's error."""
+    """Return the place of the option that fio's error message names, or that causes the error."""
     if named := [option.place for option in phase.options if f"{option.name}=" in error]:
         return named[-1]
     for option in reversed(phase.options):

@@ -72,7 +72,7 @@ class RunPlan:
 def plan(asked_for: RunRequest) -> RunPlan:
     """Inspect the target and plan the stages of `run` on it.
 
-    Raises UsageError, TargetRefused, and HostLacks if this host lacks something that the run needs.
+    Raises UsageError, TargetRefused, and HostLacks if something that the run needs is missing here.
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
@@ -109,7 +109,7 @@ def plan(asked_for: RunRequest) -> RunPlan:
 
 
 def question(asked_for: RunRequest) -> Question | None:
-    """Return the plan's question and the missing things for an answer; None without a demand."""
+    """Return the plan's question, and why a run cannot answer it; None without a demand."""
     profile = asked_for.profile
     wanted = profile.plan
     if wanted.load_iops is None:

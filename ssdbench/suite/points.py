@@ -257,7 +257,7 @@ def _short(size_bytes: int) -> str:
 
 
 def _used_percent(workload: Workload, planning: Planning) -> float | None:
-    """Return the percent of the drive that the jobs use; None if they use the whole filled part.
+    """Return the percentage of the drive that the jobs use; None if it is the whole filled part.
 
     An incomplete last block of the drive is not counted as unused.
     """

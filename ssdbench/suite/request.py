@@ -37,9 +37,10 @@ class Planning:
     def unit(self) -> tuple[int, str]:
         """Return the mapping unit in bytes and where the size comes from; 0 and "" if not known.
 
-        The warm-up then proves by rates whether the named unit is right. For a drive that
-        recommends a unit, the unit is the kernel's `minimum_io_size`
-        (Documentation/ABI/stable/sysfs-block of Linux).
+        The warm-up then proves by rates whether this unit is right. The unit is taken from the
+        profile, else from a simulated drive's model, else from the write size in bytes that the
+        drive recommends: the kernel's `minimum_io_size` (Documentation/ABI/stable/sysfs-block of
+        Linux).
         """
         named = (
             (self.profile.unit_bytes or 0, "named by the profile"),
@@ -56,7 +57,7 @@ class Planning:
     def workload(
         self, order: AccessOrder, block_bytes: int, length_bytes: int | None = None, **load: Any
     ) -> Workload:
-        """Return a workload from the start of the drive, by default on all that is filled.
+        """Return a workload from the start of the drive, by default on the whole filled part.
 
         `length_bytes` limits the range, in whole blocks; `load` holds further fields, such as
         `iodepth`.

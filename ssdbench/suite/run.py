@@ -137,7 +137,7 @@ def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
     """Tell whether a request is for the target with this name and identity.
 
     The identity in the request's consent is compared; without consent, the target's identity. If
-    the target cannot be found, the name of the target is compared.
+    the target cannot be found, its name is compared instead of its identity.
     """
     if asked_for.consent.identity is not None:
         return asked_for.consent.identity.partition(CONTENT)[0] == identity
@@ -291,7 +291,7 @@ def _claimed(
 
 
 def _key(kept: Manifest) -> str:
-    """Return the name of a run as it stands in records about the content of a target."""
+    """Return the name that records about a target's content have for a run."""
     return f"{kept.run_id} {kept.created_at}"
 
 

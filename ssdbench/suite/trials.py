@@ -38,7 +38,7 @@ from ssdbench.units import KIB, MIB, format_capacity, format_size
 
 
 def host_trial(name: str, wanted: spec.OnDrive, planning: Planning) -> Trial:
-    """Make the stage that compares settings of the host, as one item of the profile says.
+    """Make the stage that compares settings of the host, for one item of the profile.
 
     Raises UsageError if the target is not a block device, and HostLacks if this kernel lacks a
     named scheduler.
