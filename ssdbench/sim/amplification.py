@@ -5,7 +5,7 @@ part of the range to all writes, and the superblock to the range. So a copy with
 thousand mapped units behaves like a drive of terabytes, and the core fills it several times in a
 fraction of a second.
 
-A pattern has the words of fio's `random_distribution`, and one of our own:
+A pattern is written like fio's `random_distribution`; the last pattern is our own:
 
 * `random`: every unit equally often
 * `zipf:0.8`: Zipf with this exponent; the often written units are scattered over the range

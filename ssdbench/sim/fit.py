@@ -6,9 +6,10 @@ and the firmware (`most_bytes_per_s`, one value per block size), and the time of
     rate = flash_bytes_per_s / (WA + copy_cost * (WA - 1))
 
 where WA is the write amplification that the core has for this pattern, spare area and policy, at
-that point of the run. A host that keeps only one write in flight waits for both, one after the
-other, so the time of copying is added to the host's. The whole course of a run is compared:
-the place of the cliff tells the policy apart from the spare area, which the last rates do not.
+that point of the run. A host that keeps only one write in flight waits for host and flash one after
+the other, so the time of copying is added to the host's time. The whole course of a run is
+compared: the place of the cliff separates the effects of policy and spare area, which the last
+rates cannot separate.
 
 The search is a grid: spare area x policy x streams x copy cost x flash rate, and then the
 superblock's size where zones were rewritten. No start is random, and the search ends after a fixed
@@ -16,7 +17,7 @@ number of simulations. The loss is the mean absolute logarithm of measured over 
 last fill has half of the weight.
 
 Uncertainty of parameters and predictions is from leaving out one workload at a time (jackknife+,
-Barber et al. 2021): the fit is repeated without it and predicts it.
+Barber et al. 2021): the fit is repeated without this workload and predicts its rates.
 """
 
 import math
@@ -81,7 +82,7 @@ class Parameters:
 class Fit:
     """The parameters fitted to all workloads, and for each workload a fit to all others.
 
-    The only workload that does not rewrite zones cannot be left out.
+    If only one workload does not rewrite zones, it cannot be left out.
     """
 
     parameters: Parameters
@@ -92,9 +93,9 @@ class Fit:
     def interval(self, writes: Writes, fills: int) -> tuple[float, float]:
         """Return the 90 % prediction interval of the rate of the last fill, in bytes/s.
 
-        Errors count if they are of the same sort of workload: zones rewritten, or anything else.
-        With fewer than nine, the interval is from the largest error, and covers n / (n + 1). With
-        no error, it has no end.
+        Only errors of workloads of the same sort are used: zones rewritten, or anything else. With
+        n < 9 errors, the interval comes from the largest error, and its confidence is n / (n + 1).
+        Without errors, the interval is infinite.
         """
         if not self.errors:
             return 0.0, math.inf
@@ -154,7 +155,7 @@ def _rates(
 
 
 def fit(runs: Sequence[Observed]) -> Fit:
-    """Return the drive that fits these runs best. Raises UsageError if they do not tell."""
+    """Return the drive that fits these runs best. Raises UsageError if they fit no drive."""
     plain = [run for run in runs if run.writes.kind != REWRITE]
     zoned = [run for run in runs if run.writes.kind == REWRITE]
     if not plain:
@@ -184,7 +185,7 @@ def fit(runs: Sequence[Observed]) -> Fit:
 
 
 def _fastest(runs: Sequence[Observed]) -> dict[int, float]:
-    """Return the highest rate by block size; many in flight are not slower than one at a time."""
+    """Return the highest rate by block size: many in flight are not slower than one at a time."""
     top = max(float(run.rates.max()) for run in runs)
     found: dict[int, float] = {}
     for run in runs:
@@ -211,7 +212,7 @@ def _loss(rates: Floats, predicted: Floats) -> float:
 def _amplified(
     writes: Writes, fills: int, alpha: float, policy: Policy, superblock_bytes: float
 ) -> Floats | None:
-    """Return the write amplification between simulated spare areas, from the two around it."""
+    """Return the write amplification at `alpha`, from the two simulated spare areas around it."""
     spare = alpha - 1
     if spare <= 0:
         return None

@@ -1,4 +1,4 @@
-"""Say what a series was measured with, and write fitted parameters as a model file."""
+"""Parse the description of a series' workload, and write fitted parameters as a model file."""
 
 import json
 import math
@@ -52,7 +52,8 @@ def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
     """Return a model file for `sim:PATH.yaml` with the fitted parameters of the core.
 
     The geometry is the same for every drive: rates of writes tell only the time of all dies
-    together. Reads of garbage collection are of single units, so that `copy_cost` is their time.
+    together. The model's garbage collection reads single units, so that the time of its reads is
+    that of `copy_cost`.
     """
     found = fit.parameters
     unknown = min(GIB, capacity_bytes / LEAST_SUPERBLOCKS)

@@ -34,7 +34,7 @@ def native_file(name: str) -> Path:
 
 
 def preloadable(name: str) -> str:
-    """Return a value of LD_PRELOAD with which a program that we start loads a library.
+    """Return the value of LD_PRELOAD that makes a program that we start load a library.
 
     In LD_PRELOAD, a space or colon would end the path (ld.so(8)). If the path contains one, the
     value names an open descriptor of this process instead. Raises HostLacks if the library has not

@@ -67,7 +67,7 @@ def fills(drive: Drive) -> float:
 
 
 def age(drive: Drive, job: Job, at_fills: float) -> None:
-    """Write until the drive was written `at_fills` times. Raises UsageError if it had more."""
+    """Write until `at_fills` drive fills were written. Raises UsageError if it had more before."""
     left = round((at_fills - fills(drive)) * drive.capacity_bytes)
     if left < 0:
         raise UsageError(
@@ -108,7 +108,7 @@ def steady(drive: Drive, job: Job) -> tuple[RunResult, float | None]:
     """Run the job in parts until rate and write amplification are constant; return the last part.
 
     Each part on a page-mapped drive writes half as many bytes as the span has. Call `wear_in`
-    first: the rate of a new drive is constant, too, until its spare area is used up. The returned
+    first: the rate of a new drive is also constant until its spare area is used up. The returned
     write amplification is None if nothing was written.
     """
     ios = _stretch_ios(drive, job)

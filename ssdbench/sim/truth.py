@@ -6,7 +6,7 @@ The formulas ("closed forms") share no code with the core, so they can check it:
   performance" (SYSTOR 2012, ACM TOS 2014) for greedy garbage collection with a finite number of
   units per block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO. Both papers use Lambert's W
   and ignore the blocks that a finite drive cannot use as spare.
-* Sustained IOPS: the time that one host write takes of each resource (dies, channels, link, serial
+* Sustained IOPS: the time for which one host write uses each resource (dies, channels, link, serial
   part of a command); the busiest resource sets the limit. The result is an upper bound. The formula
   is not used if dies are often idle because the buffer is small.
 
@@ -261,7 +261,7 @@ def direct_limits(p: Mapping[str, int], load: Load) -> dict[str, float]:
 
 
 def boundary_bytes(p: Mapping[str, int]) -> int | None:
-    """Return the block size that strided writes show; None if the drive maps pages."""
+    """Return the block size in bytes that strided writes show; None if the drive maps pages."""
     return p["block_bytes"] if p["ftl"] == BLOCKLOG else None
 
 

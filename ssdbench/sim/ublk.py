@@ -40,7 +40,7 @@ class Lateness:
 
     @classmethod
     def read(cls, device: str, *, running: Path = RUNNING) -> Self | None:
-        """Read the counts of a block device by its kernel name; None if no server keeps any."""
+        """Read the counts of a block device by its kernel name; None if no server keeps counts."""
         try:
             magic, answered, _, most_ns, *counts = _LAYOUT.unpack((running / device).read_bytes())
         except (OSError, struct.error):
@@ -50,7 +50,7 @@ class Lateness:
         return cls(answered, most_ns, tuple(counts[:_BUCKETS]), tuple(counts[_BUCKETS:]))
 
     def since(self, before: Self) -> Self:
-        """Return what came after an earlier reading."""
+        """Return the counts since an earlier reading."""
         late, latencies = (
             tuple(now - then for now, then in zip(*both, strict=True))
             for both in ((self.late, before.late), (self.latencies, before.latencies))
@@ -59,7 +59,7 @@ class Lateness:
 
 
 def lateness_of(node: str) -> Lateness | None:
-    """Read the lateness of a block device; None if it is no ublk device of `attach`."""
+    """Read the lateness of a block device; None if `attach` did not make it."""
     name = Path(node).resolve().name if node else ""
     return Lateness.read(name) if name.startswith("ublkb") else None
 
@@ -88,7 +88,7 @@ def attach(state: Path, *, data: Path | None, overhead_ns: int | None = None) ->
     """Attach the drive in a state file; return its node, such as /dev/ublkb0.
 
     Without `data`, reads return zeros. `overhead_ns` is the time that the kernel adds to each
-    request, which the server subtracts; by default it is measured. The server goes on in the
+    request, which the server subtracts; by default it is measured. The server continues in the
     background until `detach`, and its messages are in a file beside the state. Raises HostLacks.
     """
     require_driver()
@@ -112,8 +112,8 @@ def attach(state: Path, *, data: Path | None, overhead_ns: int | None = None) ->
 def detach(device: str) -> Lateness | None:
     """Remove a block device of `attach` and wait until its state is stored; return its lateness.
 
-    It also removes what the server left if it was killed. Raises UsageError for a name that is no
-    ublk device, HostLacks if the device is in use or not of `attach`.
+    It also removes the files that a killed server left. Raises UsageError for a name that is not a
+    ublk device, HostLacks if the device is in use or was not made by `attach`.
     """
     found = re.fullmatch(r"(?:/dev/)?ublkb([0-9]{1,7})", device)
     if found is None:

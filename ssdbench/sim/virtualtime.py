@@ -128,7 +128,7 @@ class _Page(ctypes.Structure):
 class VtSample:
     """The I/O of a drive in one second of its clock, counted like in the kernel's block layer.
 
-    Latency is from submission to completion, and counts in the second of the completion.
+    Latency is from submission to completion, and belongs to the second of the completion.
     """
 
     t_s: float  # end of the second, since fio's first I/O
@@ -236,7 +236,7 @@ class VirtualClock:
         return _MONOTONIC_START_S + int(self._page.first_io_ns) / NS_PER_S
 
     def advance(self, seconds: int, *, alive: Callable[[], bool]) -> list[VtSample]:
-        """Let fio run for some seconds, and return one sample per second; fewer if fio ended.
+        """Let fio run for `seconds` seconds; return one sample per second, or fewer if fio ended.
 
         The last sample before fio ends may cover less than a second. `alive` is called when fio has
         not answered for a while, to check whether the process still runs.
