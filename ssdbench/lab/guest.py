@@ -129,7 +129,8 @@ class Guest:
         for example unplug a drive or print output. With `handed_on`, `while_running` has already
         read the output. The answer and errors then omit the output, which may be larger than the
         memory. A failed boot is repeated until there were BOOTS attempts. Raises GuestTrouble when
-        the kernel reports trouble, HostLacks when the guest does not boot or is down.
+        the guest's kernel reports trouble, HostLacks when the guest does not boot or is not
+        running.
         """
         began = time.monotonic()
         self._commands += 1
@@ -168,7 +169,7 @@ class Guest:
         return replace(answer, failed_boots=failed)
 
     def close(self) -> None:
-        """Shut the guest down. Raises GuestTrouble when its kernel reported trouble meanwhile."""
+        """Shut the guest down. Raises GuestTrouble when its kernel reported trouble during this."""
         if not self.is_up:
             return
         shown = self._console_bytes()

@@ -1,11 +1,11 @@
 """Download kernels for the guest: image, modules, headers, private headers of the block layer.
 
-The following facts were checked on Debian 12: The Makefile of extracted headers must be changed to
-include files from the extraction directory. The 6.12 headers contain a `vmlinux`, and if it is
-there, the build needs pahole. If it was deleted, the build needs no pahole and only makes no BTF.
-The headers of I/O schedulers exist only in the source package, which must have the same version.
-Build tools of a newer Debian need a newer libc than this machine has. So modules for kernels of a
-newer Debian are built inside a directory tree of that Debian, with its compiler.
+The following facts were checked on Debian 12. The Makefile of extracted headers must be changed to
+include files from the extraction directory. The 6.12 headers contain a `vmlinux`, and if this file
+exists, the build needs pahole. If the file was deleted, the build works without pahole, but makes
+no BTF. The headers of I/O schedulers exist only in the source package, which must have the same
+version. Build tools of a newer Debian need a newer libc than this machine has. So modules for
+kernels of a newer Debian are built inside a directory tree of that Debian, with its compiler.
 """
 
 import logging
@@ -321,7 +321,7 @@ def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
 
 
 def _unpack_headers(archive: Archive, kernel: Kernel, version: str) -> None:
-    """Download and extract headers that this machine's compiler and libc can build modules with."""
+    """Download and extract headers that suit this machine's compiler and libc."""
     base, flavour = _parts(kernel.release)
     names = [
         f"linux-headers-{kernel.release}", f"linux-headers-{base}-common{flavour}",

@@ -263,7 +263,7 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
 
 
 def load_script(modules: Sequence[Path]) -> str:
-    """Return shell text that loads modules in the guest, or exits with status 4 if it cannot."""
+    """Return shell text that loads modules in the guest, or exits with status 4 if this fails."""
     lines = [f"modprobe {name} || exit 4" for name in NEEDS]
     lines += [
         f"[ -d /sys/module/{path.stem} ] || insmod {shlex.quote(str(path))} || exit 4"
@@ -300,8 +300,8 @@ def run_in_guest(
     """Boot a guest, run the command, return the answer. Raises GuestTrouble, HostLacks, UsageError.
 
     `watch` is called about ten times a second with the directory that the guest writes to. The
-    files `1/stdout` and `1/stderr` in it have the output until then. Mistakes in the request are
-    reported first, before the download of a kernel, which takes minutes.
+    files `1/stdout` and `1/stderr` in this directory have the output so far. Mistakes in the
+    request are reported first, before the download of a kernel, which takes minutes.
     """
     for disk in request.disks:
         if disk.sim is not None:
