@@ -145,7 +145,7 @@ class _Run:
                 )
 
     def _look_until_end(self) -> State | None:
-        """Poll until the run has ended; return None if it was interrupted and must go on."""
+        """Poll until the run has ended; return None if it was interrupted and must be continued."""
         reached = self._last.fraction, self._last.text
         while True:
             look = self._retry_while_silent(self._looked)
@@ -168,7 +168,7 @@ class _Run:
         return hostscripts.start(self._job, self._reach, self._patience.look_every_s)
 
     def _looked(self) -> Look:
-        """Poll once; log in at once, while the last poll's script still holds the host lock."""
+        """Poll once; log in early, while the script of the last poll still holds the host lock."""
         after_s, self._after_s = self._after_s, 0.0  # a poll after a failed one does not sleep
         look = hostscripts.look(self._job, self._reach, after_s)
         self._after_s = self._patience.look_every_s

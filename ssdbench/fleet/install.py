@@ -64,7 +64,7 @@ command -v fio >/dev/null || echo 'fio is missing: apt-get install fio'
 def install(
     fleet: Fleet, reach: Transport, wheels: Path, prefix: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Install on all hosts; return what was done on each, and the reason for each host that failed.
+    """Install on all hosts; return the action per host, and the reason per host that failed.
 
     The two returned mappings have host names as keys. The first result says `there` or `installed`,
     and names programs that the host still lacks. Raises UsageError if the directory `wheels` lacks
@@ -107,7 +107,7 @@ def _wheels(directory: Path) -> list[Path]:
 
 
 def _on_host(host: Host, reach: Transport, wheels: list[Path], prefix: str) -> tuple[str, str]:
-    """Install on one host; return what was done, and the reason if it failed (else "")."""
+    """Install on one host; return the action, and the reason for a failure ("" if none)."""
     home, link = f"{prefix}/lib/ssdbench/{__version__}", f"{prefix}/bin/ssdbench"
     named = {"home": home, "link": link, "prefix": prefix, "version": __version__}
     head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in named.items())

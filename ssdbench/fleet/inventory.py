@@ -214,7 +214,7 @@ def consent_draft(drives: Sequence[tuple[str, str]]) -> str:
 
 
 def run_name(identity: str, model: str, profile_text: str) -> str:
-    """Return a drive's run name, from identity, model and profile; the host does not matter."""
+    """Return the name of a drive's run: the drive's model, and hashes of identity and profile."""
     slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:24] or "drive"
     parts = (sha256(part.encode()).hexdigest() for part in (identity, profile_text))
     return "-".join([slug, *(digest[:12] for digest in parts)])

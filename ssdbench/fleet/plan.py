@@ -146,7 +146,7 @@ def _unusable(answers: Mapping[Host, _Answer]) -> Iterator[str]:
 
 
 def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) -> Plan:
-    """Plan runs of `count` simulated drives on this machine; their program times differ."""
+    """Plan runs of `count` simulated drives on this machine; their flash program times differ."""
     jobs = []
     for number in range(1, count + 1):
         target = _varied(f"sim:{LOCAL_MODEL},capacity=256MiB", number)
@@ -162,7 +162,7 @@ def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) 
 
 
 def _varied(target: str, number: int) -> str:
-    """Return a simulated drive with a random program time, unless `target` states one."""
+    """Return a simulated drive with a random flash program time, unless `target` sets it."""
     simulated = spec.parse(target)
     if "t_prog" in simulated.text:
         return simulated.text
@@ -243,7 +243,7 @@ def _fits(one: _Drive, want: Wanted) -> bool:
 def _idle(
     fleet: Fleet, every: Sequence[_Drive], found: Sequence[_Drive], *, anybody_silent: bool
 ) -> Iterator[str]:
-    """Yield an error for each pattern that no drive of any host matches: it may be misspelt."""
+    """Yield an error for each pattern that no drive of any host matches, as it may be misspelt."""
     for key, wanted, why in (("drives", fleet.drives, ""), ("exclude", fleet.exclude, PROTECTS)):
         for number, want in enumerate(wanted):
             if not any(_fits(one, want) for one in every) and not anybody_silent:

@@ -1,9 +1,9 @@
 """Run a fleet; Dask distributed manages the queue and the limits, on control hosts only.
 
-A task for a drive is submitted when the limits of its host, its rack and the power of its rack
-allow one more drive. Each of these limits is a semaphore of the Dask scheduler. So a limit also
-holds for several fleets that share a scheduler, and does not depend on the number of workers. Dask
-stores no results: a task that is repeated attaches to the run directory on the drive's host.
+A task for a drive is submitted when the limits of its host, its rack and its rack's power allow one
+more drive. Each of these limits is a semaphore of the Dask scheduler. So a limit also holds for
+several fleets that share a scheduler, and does not depend on the number of workers. Dask stores no
+results: a task that is repeated attaches to the run directory on the drive's host.
 """
 
 import json
@@ -415,7 +415,7 @@ def _left(jobs: Sequence[Job], here: frozenset[str], records: Records) -> list[J
 
 
 def _unwatched(plan: Plan, records: Records) -> list[Job]:
-    """Return the runs on silent hosts that may be in progress: they use limits, too."""
+    """Return the runs on silent hosts that may be in progress: they also use slots of limits."""
     silent, names = dict(plan.silent), {job.name for job in plan.jobs}
     return [
         replace(job, name=name, host=str(kept["host"]), rack=str(kept["rack"]))

@@ -49,8 +49,8 @@ class Transport(Protocol):
     def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
         """Run a script to its end.
 
-        Raises Silent when the host does not answer, Untrusted when its host key is another one,
-        UsageError when the answer is too long.
+        Raises Silent when the host does not answer, Untrusted when its host key is unknown or
+        changed, UsageError when the answer is too long.
         """
         ...
 
