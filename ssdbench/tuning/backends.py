@@ -44,7 +44,7 @@ class ServiceBackend:
 
 
 class ModuleBackend:
-    """Load and unload a kernel module, named by its name or .ko file; "there" means loaded."""
+    """Load and unload a kernel module, given by its name or .ko file; "there" means loaded."""
 
     def __init__(self, sysfs: Sysfs) -> None:
         self._sysfs = sysfs
@@ -148,7 +148,7 @@ class SysfsBackend:
 
 
 class BlockBackend:
-    """Read and write attributes of a drive below /sys/block; the identity of the drive finds it.
+    """Read and write attributes below /sys/block of the drive with a given identity.
 
     An NVMe multipath head has no request queue, so its queue settings are written on all its paths.
     """

@@ -205,9 +205,10 @@ def lock(path: Path) -> Lock:
 
 
 def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> Iterator[Setting]:
-    """Yield the settings that the kernel resets when `setting` changes, with present values.
+    """Yield the settings that the kernel resets when `setting` changes, with their present values.
 
-    Raises HostLacks if the drive's paths have different values: a restore writes one value on all.
+    Raises HostLacks if the drive's paths have different values: a restore writes one value on all
+    paths.
     """
     if setting.backend is not Backend.BLOCK:
         return
@@ -325,8 +326,8 @@ def read(path: Path) -> Pending:
 def parse(data: bytes) -> Pending:
     """Parse the text of a journal; an incomplete last line is ignored.
 
-    If a change is recorded as restored or forgotten, all earlier changes of this setting are
-    settled too, because a restore writes the value before the first change.
+    If a change is recorded as restored or forgotten, all earlier changes of this setting are done
+    as well, because a restore writes the value before the first change.
     """
     held = records.read(data)
     changes: list[Change] = []

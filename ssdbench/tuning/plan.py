@@ -193,7 +193,7 @@ def _moved(
 def _pinned(
     wish: IrqAffinity, submitters: Sequence[int], managed: Sequence[Interrupt], host: Topology
 ) -> IrqPlan:
-    """Leave managed interrupts where they are; pin the submitters to CPUs that satisfy the wish."""
+    """Leave managed interrupts on their CPUs; pin the submitters to CPUs that satisfy the wish."""
     names = ", ".join(irq.name for irq in managed)
     note = MANAGED.format(names=names)
     if host.hardware_queues >= len(host.cpus):
@@ -318,7 +318,7 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
 
 
 def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
-    """Return the wished settings of the drive's queue. Raises HostLacks if the queue lacks one."""
+    """Return the wished settings of the drive's queue. Raises HostLacks if a setting is missing."""
     asked = queue_settings(wishes.queue(), drive)
     settings = []
     offered = {name: attribute for name, (attribute, _) in QUEUE_SETTINGS.items()}
@@ -385,7 +385,7 @@ def require_scheduler(name: str, offered: Sequence[str]) -> None:
 
 
 def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
-    """Add each setting of the preset `isolate` that the profile leaves open and the host allows."""
+    """Add each setting of the preset `isolate` that the profile does not set and the host has."""
     if wishes.preset is Preset.KEEP:
         return wishes
     preset: dict[str, object] = {}
@@ -455,7 +455,10 @@ _COALESCE = "coalesced interrupts delay completions"
 
 
 def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
-    """Return settings inside a drive; `bus` names its bus. Raises HostLacks if one is missing."""
+    """Return settings inside a drive; `bus` names its bus.
+
+    Raises HostLacks if it has no such setting.
+    """
     return [
         *_write_cache(wishes.write_cache, bus, drive),
         *_features(wishes, bus, drive),
@@ -471,7 +474,10 @@ _MONITOR = "the drive counts its slow requests, so that slow requests of the hos
 
 
 def _monitor(wish: str, bus: str, drive: str) -> Iterator[Setting]:
-    """Yield the setting of the latency monitor. Raises HostLacks, UsageError if impossible."""
+    """Yield the setting of the latency monitor.
+
+    Raises HostLacks or UsageError if it is impossible.
+    """
     if wish == KEEP:
         return
     if bus != "nvme":
