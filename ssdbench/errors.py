@@ -84,7 +84,7 @@ class Misplaced(UsageError):
 
 
 class TargetRefused(SsdbenchError):
-    """The target must not be written; the error has all reasons, and options that would help."""
+    """The target must not be written; the error has all reasons, and options that override them."""
 
     exit_code = 3
 
@@ -114,7 +114,7 @@ _ADVICE = re.compile(r"^\s*(?:hint|try|usage|see|note|for more)\b", re.IGNORECAS
 def telling(said: str) -> str:
     """Return the line of a program's messages that explains the failure, else the last line.
 
-    The line is often followed by a hint or a usage line, so the last line is not good enough.
+    A hint or a usage line often follows this line, so the last line is often not the right one.
     """
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     plain = [line for line in lines if not _ADVICE.match(line)]

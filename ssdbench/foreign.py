@@ -58,7 +58,7 @@ def page(text: str) -> str:
 
 
 def plain(text: str, most: int = MOST_SHOWN) -> str:
-    """Escape a value for use in a line; line breaks and tabs are escaped too."""
+    """Escape a value for use in one line; line breaks and tabs are also escaped."""
     if text.isascii() and text.isprintable() and len(text) <= most:
         return text
     return brief(_ACTING_OR_NEWLINE.sub(_escaped, text), most)
@@ -75,8 +75,8 @@ def brief(text: str, most: int = MOST) -> str:
 def cell(text: str) -> str:
     """Escape a text for a cell of a spreadsheet, where text that begins with = + - @ is a formula.
 
-    The text then gets a leading apostrophe, which spreadsheets do not show. Numbers in a cell do
-    not change.
+    Such a text gets a leading apostrophe, which spreadsheets do not show. Text that is a number,
+    such as `-5`, gets no apostrophe.
     """
     shown = plain(text)
     if _FORMULA.match(shown.lstrip(" ")) and not _NUMBER.fullmatch(shown):
@@ -87,8 +87,8 @@ def cell(text: str) -> str:
 def read_regular(path: Path) -> bytes:
     """Read a regular file.
 
-    Raises OSError if the file cannot be read. Raises it also for a pipe or a device, where reading
-    may hang; for a link, which may point to such a file; and for a file larger than 1 GiB.
+    Raises OSError if the file cannot be read. Also raises OSError for a pipe or a device, because
+    reading may hang; for a link, which may point to such a file; and for a file larger than 1 GiB.
     """
     with os.fdopen(open_regular(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -166,7 +166,7 @@ def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o64
 
 
 def _told(error: OSError, path: Path) -> OSError:
-    """Return the error of an open, with a reason that says which kind of file is at the path."""
+    """Return the error of `open`, with a reason that names the kind of file at the path."""
     number = error.errno or errno.EIO
     return OSError(number, _IN_ITS_PLACE.get(number, error.strerror), str(path))
 

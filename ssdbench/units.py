@@ -148,7 +148,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def fills_noun(unit_bytes: int) -> str:
-    """Return what a number of fills counts: bytes, or overwritten mapping units of this size."""
+    """Return the noun for a number of fills: of bytes, or of overwritten units of this size."""
     return f"fills of overwritten {format_size(unit_bytes)} units" if unit_bytes else "drive fills"
 
 
