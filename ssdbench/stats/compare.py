@@ -387,7 +387,7 @@ def _rates_of(result: RunResult) -> dict[Key, tuple[RateFound, bool]]:
 
 
 def search_rates(found: RateFound) -> list[float]:
-    """Return the highest rate that kept the limit in each search; 0 if no rate did."""
+    """Return each search's highest IOPS that kept the limit; 0 if no rate kept it."""
     rates = []
     for search in sorted({step.search for step in found.steps if step.search}):
         kept = 0.0
@@ -492,7 +492,7 @@ def _p99_pairs(
 
 
 def points_of(result: RunResult) -> dict[Key, PointResult]:
-    """Return the first measurement of each point of a run, by a key for comparing runs."""
+    """Return the first measurement of each point of a run, by a key that is equal in other runs."""
     points: dict[Key, PointResult] = {}
     for stage in result.stages:
         for point in stage.points:
@@ -515,7 +515,7 @@ NOT_MEASURED: Any = {
 
 
 def _measured_by(result: RunResult) -> object:
-    """Return what the profile of a run measures, or its text if it is of another version."""
+    """Return the measuring part of a run's profile, or its text if this version cannot read it."""
     try:
         profile = load_profile(result.profile_text, "the stored profile")
     except ProfileError:

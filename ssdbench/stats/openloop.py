@@ -3,8 +3,8 @@
 A request that was never sent has waited until the end of the window. In a replay, a client sends a
 request when it is due and the client's previous request is done, so done = max(due, done before) +
 latency (Lindley 1952). fio logs whole milliseconds. If a request is done more than `LATE_NS` later
-than this formula says, the request was sent late, and its latency still counts from the time when
-it was due.
+than this formula says, the request was sent late, and its latency still begins at the time when it
+was due.
 """
 
 import math

@@ -134,7 +134,7 @@ def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percen
 
     Latencies can grow over hours, when a queue fills up or when the garbage collections of several
     dies coincide, and similar sections may all have missed this. So no limit is below the
-    percentile of the worst section among those with ten slower I/Os or more.
+    percentile of the worst section; only sections with ten or more slower I/Os are compared.
     """
     found = percentile(sections, quantile)
     if found is None or found.upper_ns is None or found.high_ns is None:

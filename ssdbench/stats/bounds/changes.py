@@ -57,7 +57,7 @@ class Change:
 def changed(
     stretches: Sequence[Stretch], *, period_s: float | None = None, horizon_s: float = HORIZON_S
 ) -> Change | None:
-    """Return the clearest change of the rate over `stretches` in the order of time, or None."""
+    """Return the clearest change of the rate over `stretches`, in the order of time; or None."""
     return _step(stretches, horizon_s) or _difference(stretches, period_s)
 
 
@@ -130,13 +130,13 @@ def _long(seconds: float) -> str:
 
 
 def _steps(stretch: Stretch) -> Floats:
-    """Return the mean rates of steps of about a minute, and of six steps or more."""
+    """Return the mean IOPS of equal steps: six or more, each about a minute if the time allows."""
     count = max(LEAST_STEPS, round(stretch.seconds / MINUTE_S))
     return History.of(stretch.series).blocks(0.0, stretch.seconds, count)
 
 
 def _enough(parts: Sequence[object], horizon_s: float) -> bool:
-    """Tell whether these pieces can show a level: two pieces, or one as long as the horizon."""
+    """Tell whether these pieces show a level: two or more, or one as long as the horizon."""
     return len(parts) > 1 or getattr(parts[0], "seconds", 0.0) >= horizon_s - 1e-6
 
 

@@ -82,7 +82,7 @@ def _curve(
 
 
 def _crossing(loads: Sequence[WriteLoad], limit_ns: float) -> float | None:
-    """Return where the percentile first rises above the limit; None if this is in a jump."""
+    """Return the write load in IOPS at which the percentile reaches the limit; None in a jump."""
     for low, high in pairwise(loads):
         if low.value_ns <= limit_ns < high.value_ns:
             if _jumps(low, high):
@@ -93,7 +93,7 @@ def _crossing(loads: Sequence[WriteLoad], limit_ns: float) -> float | None:
 
 
 def predicted_ns(curve: InterferenceCurve, write_iops: float) -> float | None:
-    """Return the percentile of reads at a write load; None outside of the loads, or in a jump."""
+    """Return the reads' percentile at a write load; None in a jump, or beyond measured loads."""
     for low, high in pairwise(curve.loads):
         if low.write_iops <= write_iops <= high.write_iops and not _jumps(low, high):
             share = (write_iops - low.write_iops) / (high.write_iops - low.write_iops)

@@ -84,7 +84,7 @@ def _thresholds(steps: Floats) -> tuple[float, float]:
 
 
 def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.NDArray[np.bool_]:
-    """Mark low steps: from one at or below `enter_low` to the next at `enter_high` or above."""
+    """Mark low steps: from a step at or below `enter_low` to the next at or above `enter_high`."""
     state = np.where(steps <= enter_low, 1, np.where(steps >= enter_high, 0, -1))
     known = np.where(state >= 0, np.arange(len(state)), 0)
     first = int(np.argmax(state >= 0))

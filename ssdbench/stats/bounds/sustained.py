@@ -136,7 +136,7 @@ def _of_drive(evidence: Evidence, horizon_s: float) -> Change | None:
 
 
 def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float) -> float:
-    """Return the bound of all pieces or, if they form two levels, of the lower pieces only."""
+    """Return the bound in IOPS of all pieces or, if they form two levels, of the lower level."""
     means = [piece.mean for piece in parts]
     modes = two_modes(means)
     if modes is not None:

@@ -113,7 +113,7 @@ class BlockVerdict:
 
 
 def periods(largest_bytes: int) -> tuple[int, ...]:
-    """Return the block sizes that are always tested, in ascending order."""
+    """Return the block sizes in bytes that are always tested, in ascending order."""
     found = {
         odd * UNIT_BYTES << shift
         for odd in range(1, LARGEST_ODD + 1, 2)

@@ -185,8 +185,8 @@ def fast_writes(latency_ns: Sequence[float], iodepth: int, slow_iops: float) -> 
 
     The rate falls where the number of writes is farthest above a straight line over the time. If
     the rate is high nowhere, or from start to end, no such place exists. The first `iodepth` writes
-    wait for fewer others, so each counts as at least as slow as usual for the writes after them.
-    `slow_iops` is the rate of such writes when the cache is full.
+    wait for fewer other writes, so their latency is raised to at least the usual latency of the
+    writes after them. `slow_iops` is the rate of such writes when the cache is full.
     """
     waited_ns = np.asarray(latency_ns, dtype=np.float64).copy()
     if len(waited_ns) > iodepth:
@@ -412,7 +412,7 @@ def _slow_after(said: Measured, steady: float) -> float:
 
 
 def _cliff(said: Measured) -> int | None:
-    """Return the part at which random writes suddenly become slow; None for a gradual slowdown."""
+    """Return the index of the part where random writes suddenly become slow; None if gradually."""
     taken, steady = np.asarray(said.first_s_per_byte), float(np.mean(said.seconds_per_byte[0]))
     for part in range(2, len(taken) - AFTER):
         # The first parts may be fast because a buffer takes these writes.

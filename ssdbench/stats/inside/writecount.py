@@ -2,8 +2,8 @@
 
 Peaks at block boundaries are removed before the search. The latencies of all writes are summed by
 the number of the write modulo each period. The phase is chosen by every second stride and judged by
-the other strides; peaks at block boundaries are periodic at one stride only, so they do not count.
-Limits: the search finds periods from 16 to 6143 writes (24 MiB of 4 KiB writes).
+the other strides; peaks at block boundaries are periodic at one stride only, so they do not confirm
+each other. Limits: the search finds periods from 16 to 6143 writes (24 MiB of 4 KiB writes).
 docs/methods-blocksize.md explains the method.
 """
 

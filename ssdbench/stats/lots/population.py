@@ -1,7 +1,7 @@
 """Judge what several drives of one model, measured alike, show about their lot and model.
 
-Each drive counts with the lower end of the 95 % interval of its mean rate; a drive that is not
-VALIDATED counts as lower than any rate. Outliers are drives that are far from the median of all
+The rate that is used of each drive is the lower end of the 95 % interval of its mean; a drive that
+is not VALIDATED is ranked below every rate. Outliers are drives that are far from the median of all
 drives, compared with the MAD (median absolute deviation). `effects` tests with one linear model and
 F tests (extra sum of squares) whether firmware, slot, host, temperature or wear change the rate; it
 does so only where the drives can separate these conditions. Two lots are compared point by point
@@ -182,7 +182,7 @@ def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | N
 
 @cache
 def power(drives: int, slower: float, spread: float, *, tests: int = 1) -> float:
-    """Return the chance that one slower drive among `drives` is found, by simulation."""
+    """Simulate lots; return the probability that one slower drive among `drives` is found."""
     fleets = 1 + spread * np.random.default_rng(1).standard_normal((_POWER_FLEETS, drives))
     fleets[:, 0] -= slower
     judged = outliers(fleets, tests=tests)
@@ -238,7 +238,7 @@ class DriveRate:
 
     @property
     def counts(self) -> float:
-        """Return the rate that counts for the drive: its interval's lower end; 0 if it failed."""
+        """Return the rate used for the drive in IOPS: its interval's lower end; 0 if it failed."""
         return 0.0 if self.failing or self.low is None else self.low
 
 
@@ -417,7 +417,7 @@ def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
 
 
 def _normal(means: Sequence[float], drives: int) -> float | None:
-    """Return the tolerance bound for normally distributed drives; None if a drive has no mean."""
+    """Return the tolerance bound if drives' means are normally distributed; None without a mean."""
     bound = lower_tolerance(means) if len(means) == drives else None
     return None if bound is None else max(0.0, bound)
 
@@ -436,7 +436,7 @@ def _wanted_rate(counts: Sequence[float], questions: Questions) -> WantedRate | 
 
 
 def of_set(counts: Sequence[float], drives: int) -> SetPromise:
-    """Return the load of a set of drives of this kind, for both ways to spread the load."""
+    """Return the load of a set of such drives, if it is striped over them and if it is balanced."""
     failed = sum(rate <= 0 for rate in counts)
     slowest = None if failed else tolerance.slowest_of(counts, drives)
     return SetPromise(

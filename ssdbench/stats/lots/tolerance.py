@@ -1,9 +1,9 @@
 """Compute rank bounds from a sample of drives, for a lot, a model of drive, or a set of drives.
 
 The bounds use only the ranks of the drives, and assume only that the sample is random. A drive
-without a rate counts with 0; the last axis of each array is the drives. How many of a lot's slowest
-drives are in the sample has a hypergeometric distribution; for a model, which is like an infinite
-lot, the distribution is binomial (Wilks 1941). docs/population.md has the formulas.
+without a rate has the rate 0; the last axis of each array is the drives. How many of a lot's
+slowest drives are in the sample has a hypergeometric distribution; for a model, which is like an
+infinite lot, the distribution is binomial (Wilks 1941). docs/population.md has the formulas.
 """
 
 import math
@@ -121,7 +121,7 @@ def sum_of(rates: Sequence[float] | Floats, size: int) -> Floats:
     """Return the lower 95 % limit of the sum of the rates of `size` further drives.
 
     A drive that reaches the promised rate (or the lowest rate, if drives are too few for a promise)
-    counts with that rate; every other drive counts with 0.
+    adds that rate to the sum; every other drive adds 0.
     """
     ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
     drawn = ordered.shape[-1]

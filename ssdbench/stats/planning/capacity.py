@@ -302,7 +302,7 @@ def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | 
     """Return the largest offered rate that kept the limit of latency; None if no rate kept it.
 
     If there are several sweeps, the lowest of their results is returned. Steps at rates above a
-    failed step do not count.
+    failed step are ignored.
     """
     best: list[float] = []
     for sweep in sweeps:

@@ -39,7 +39,7 @@ class Spread(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LotAnswer:
-    """Hold a plan for a set of drives, and the rate with which each measured drive counts."""
+    """Hold a plan for a set of drives, and the rate that is used for each measured drive."""
 
     spread: Spread
     rates_iops: tuple[float, ...]  # in the order of the runs; 0 for one that failed
@@ -47,7 +47,7 @@ class LotAnswer:
 
 
 def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:
-    """Plan drives for a demand from all measured drives; a drive that is not valid counts as 0.
+    """Plan drives for a demand from all measured drives; a drive that is not valid has rate 0.
 
     The plan uses the point that limits the weakest drive whose rate is known.
     """
@@ -107,7 +107,7 @@ class _Asked:
     rates: tuple[float, ...]
 
     def rate(self, drives: int) -> float:
-        """Return the rate to plan for each drive in a set of `drives` drives."""
+        """Return the IOPS to plan for each drive in a set of `drives` drives."""
         if self.spread is Spread.BALANCED:
             return float(tolerance.sum_of(self.rates, drives)) / drives
         slowest = tolerance.slowest_of(self.rates, drives)

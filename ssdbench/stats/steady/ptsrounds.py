@@ -29,7 +29,7 @@ class RoundWindow:
 
     @property
     def allowed_excursion(self) -> float:
-        """Return the largest allowed difference between two rounds: 20 % of the average."""
+        """Return the largest allowed difference between two rounds, 20 % of their average value."""
         return MAX_EXCURSION * self.average
 
     @property

@@ -42,7 +42,7 @@ class Settle:
 
     With `unbroken_s`, wait at least this long, until the newest two thirds have no trend and no
     step. `level_iops` is the rate of the unbroken repeat; if the rate of this repeat differs, this
-    repeat must be unbroken, too. If it has this rate from its start on, half of `window_s` is
+    repeat must also be unbroken. If it has this rate from its start on, half of `window_s` is
     enough. Seconds before `from_s` are ignored, because this load took so long to settle in an
     earlier repeat.
     """
@@ -113,7 +113,8 @@ class Settle:
 def soonest_s(window_s: float) -> float:
     """Return the least settle time of a load at a known rate; `window_s` is the usual time.
 
-    The result is half of the usual time, unless half is too short to count as evidence (90 s).
+    The result is half of the usual time or, if half is less than 90 s and so too short to be
+    evidence, all of it.
     """
     half_s = SOON_SHARE * window_s
     return half_s if half_s >= LEAST_BEFORE_S else window_s
@@ -158,7 +159,7 @@ def _carried(history: History, from_s: float, to_s: float, level: float) -> floa
 
 
 def settled_after_s(history: History, usual_s: float, flat_from_s: float) -> float:
-    """Find when a load stopped changing its rate: the time of the last clear step.
+    """Return the second at which a load's rate last changed: the time of its last clear step.
 
     The result is 0 if the step was before `usual_s`, and is never more than `flat_from_s`.
     """
