@@ -1,7 +1,7 @@
 """Measure one repeat of one point: let the load settle, then count its requests.
 
-Two windows of the same run of the generator never count as two repeats, because the drive has the
-same state in both. So each repeat starts the generator again with other offsets. In sweeps the
+Two windows of the same run of the generator are never used as two repeats, because the drive has
+the same state in both. So each repeat starts the generator again with other offsets. In sweeps the
 repeats come in random order. Each repeat settles until the previous point no longer affects its
 rate. The settle phase is stored but not counted.
 
@@ -497,7 +497,7 @@ def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
 
 
 def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:
-    """Store the passthrough writes by fio and by the health log; return a finding if they differ.
+    """Store passthrough writes as fio and the health log count them; return a finding if unequal.
 
     A health log that does not change is ignored, because some drives update it late.
     """

@@ -110,7 +110,7 @@ LATE_WARM_UP = 1.4  # likely longest / shortest time of a warm-up
 
 @dataclass(frozen=True, slots=True)
 class PlanEnd:
-    """Hold the assumptions for one end of a plan's range."""
+    """Hold the assumptions for the low or the high end of a plan's range."""
 
     fast: bool  # True: the fastest likely drive; False: the slowest
     at_once: bool  # True: repeats settle at once; False: as late as possible

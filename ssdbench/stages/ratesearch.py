@@ -207,7 +207,7 @@ def rises(tried: Sequence[RateStep]) -> bool:
 
 
 def clients_for(sought: RateGoal, rate_iops: float, done: Sequence[RateStep]) -> int:
-    """Return the number of clients: at least as many as so far, but not more than can be used."""
+    """Return the number of clients: not fewer than before, and not more than can be used."""
     grown = max((step.clients for step in done), default=0) if sought.clients_grow else 0
     most = most_threads(rate_iops, sought.workload.read_percent)
     return min(max(sought.workload.numjobs, grown), most)
@@ -253,7 +253,7 @@ def decided(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def searched(sought: RateGoal, start_iops: float, done: Sequence[RateStep]) -> list[Searched]:
-    """Return the searches that count, including one that is unfinished."""
+    """Return all searches after the first, including one that is unfinished."""
     went = [one for one, _ in _course(sought, start_iops, done)]
     return [one for one in went if one.search and one.steps]
 
@@ -307,7 +307,7 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """Return a rate so high that a backlog should grow; None after three such rates.
+    """Return a rate in IOPS so high that a backlog should grow; None after three such rates.
 
     The rate is above all rates offered so far.
     """
@@ -319,7 +319,7 @@ def _overload(steps: Sequence[RateStep]) -> float | None:
 
 
 def _held(search: Search, steps: Sequence[RateStep]) -> float | None:
-    """Return the highest rate that a search found to keep the limit, as fio offered it."""
+    """Return the highest rate that kept the limit in a search, in IOPS as fio really offered."""
     kept = [s.offered_iops for s in steps if s.kept and s.asked_iops == search.held_iops]
     return max(kept, default=None)
 

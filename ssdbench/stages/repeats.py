@@ -1,6 +1,6 @@
 """Decide which repeats are long, that is, run without a break, and which points get extra repeats.
 
-A rate counts only if it lasts: the load must run for long without a break, and its rate must stay
+A rate is valid only if it lasts: the load must run for long without a break, and its rate must stay
 flat. Such a long repeat takes half an hour for writes, and two hours for reads and mixes, because
 heat slows them late. A load that moves fewer bytes is easier for the drive. So of each kind of load
 (reads, mixes, writes of one layout) only the heaviest one gets a long repeat, in its first repeat,

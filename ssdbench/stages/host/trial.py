@@ -251,7 +251,7 @@ class Experiment(PlainStage, ABC):
 
     @contextmanager
     def opened(self, context: Context) -> Iterator[Context]:
-        """Start the block trace, if any, and record the host during all cells."""
+        """Record the host during all cells; also trace the block layer if the trial wants this."""
         with ExitStack() as held:
             if self.probe is not None:
                 held.enter_context(self.probe.running(lease(context, self.name)))
@@ -267,7 +267,7 @@ class Experiment(PlainStage, ABC):
     def turns(
         self, seed: int, *, span_bytes: int, variants: Sequence[Variant] = (), about: str = "order"
     ) -> list[Turn]:
-        """Return the cells of `variants`, or of all; each pass is in another random order."""
+        """Return the cells of `variants`, or of all variants, with a random order for each pass."""
         found: list[Turn] = []
         for repeat in range(1, self.repeats + 1):
             own = [

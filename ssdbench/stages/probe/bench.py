@@ -85,7 +85,7 @@ class Bench:
         return self._context.target.logical_block_bytes
 
     def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:
-        """Write the first `length_bytes` bytes of the drive once."""
+        """Write the first `length_bytes` bytes of the drive once; return bytes in each second."""
         block = 128 * KIB if pattern is Pattern.SEQUENTIAL else 4 * KIB
         return self.write(pattern, block, 32, length_bytes, length_bytes, cover=True)
 
@@ -153,7 +153,7 @@ class Bench:
         offset: int = 0,
         quiet_iops: float = 10.0,
     ) -> Floats:
-        """Let the drive rest with few reads; return latencies of the next `ios` writes."""
+        """Let the drive rest with few reads; return latencies in ns of the next `ios` writes."""
         quiet = self._job(
             Pattern.RANDOM,
             4 * KIB,
