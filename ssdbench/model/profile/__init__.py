@@ -276,9 +276,10 @@ class Steady(ProfileModel):
     """The writes until the rule is satisfied. By default, the heaviest writes of the profile:
     random writes with the block size nearest to 4 KiB, at the deepest queue, at least 32."""
     max_fills: Positive = 6.0
-    """Give up after this many drive fills, and report it."""
+    """End the warm-up after this many drive fills, and report that the drive was not steady."""
     max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")
-    """Give up after this time, and report it. Without it there is no limit."""
+    """End the warm-up after this time, and report that the drive was not steady. Without this key
+    there is no limit of time."""
 
 
 class Rated(ProfileModel):
