@@ -37,7 +37,7 @@ class HostLock:
     def take(self, wait_s: float = MOST_WAIT_S) -> bool:
         """Let no new inspector start; return False if one still runs after `wait_s` seconds.
 
-        If a lock file cannot be made, it counts as locked.
+        If a lock file cannot be made, the call continues as if it were locked.
         """
         if self._directory is None:
             return True

@@ -212,8 +212,8 @@ class Journal:
     def since_lost(self, stage: str) -> list[Record]:
         """Return the records of a stage that are newer than the last loss of its data on the drive.
 
-        A stage's data count as lost when a resume finds writes by other programs, when an earlier
-        stage is run again, or when the stage does not find its data.
+        A stage's data are lost when a resume finds writes by other programs, when an earlier stage
+        is run again, or when the stage does not find its data.
         """
         order = self._records[0].data.get("stages") if self._records else ()
         before = list(

@@ -80,7 +80,8 @@ def manifest(
     """Make the manifest of a run that is about to begin.
 
     `generator` is a text such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`. If one
-    command measures several drives, `beside` says which other drives use the host meanwhile.
+    command measures several drives, `beside` names the other drives that use the host at the same
+    time.
     """
     _, fio, number = generator.rpartition("fio ")
     return Manifest(

@@ -102,7 +102,7 @@ class TargetSession(Protocol):
         return None
 
     def ceiling_iops(self, workload: Workload) -> float | None:
-        """Measure the highest IOPS of this host without a drive; None if unknown.
+        """Measure how many IOPS this host can send if no drive limits them; None if unknown.
 
         The method loads the host for half a second, so do not call it during a measurement.
         """

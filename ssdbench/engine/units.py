@@ -1,4 +1,4 @@
-"""Run the units of a stage in the one loop that all kinds of stages share.
+"""Run the units of a stage, in a loop that all kinds of stages share.
 
 In a resumed run, the loop takes finished units from the journal. The loop ends the stage when the
 run must end, reports progress, and counts time and bytes. The loop adds a finding if the stage was

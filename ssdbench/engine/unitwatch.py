@@ -129,7 +129,7 @@ class LateWatch:
 
 
 class UnitWatch:
-    """Watch host and drive during one unit; only what happens in its measured phase counts."""
+    """Watch host and drive during one unit; only its measured phase is checked for disturbances."""
 
     def __init__(self, context: Context) -> None:
         self._directory = context.directory()
