@@ -121,7 +121,7 @@ class Course:
             yield "Time to wait", f"{_range(*wait)} on this host's clock"
 
     def findings(self) -> Findings | None:
-        """Return all findings until now, the most serious first; None if there is no finding."""
+        """Return all findings so far, the most serious first; None if there is no finding."""
         order = list(Severity)
         ranked = sorted(self.found.values(), key=lambda one: order.index(one.severity))
         return grouped(ranked) if ranked else None
@@ -135,8 +135,8 @@ def _range(low_s: float, high_s: float) -> str:
 def frame(course: Course, report: Page | None, *, every_s: float) -> str:
     """Render the page with a placeholder (STATE) for the state, which the browser reloads.
 
-    `report` is the report of the results until now. The report's plots are left out, because they
-    are slow to draw. The number of drives to buy is also left out, because an incomplete run is not
+    `report` is the report of the results so far. The report's plots are left out, because they are
+    slow to draw. The number of drives to buy is also left out, because an incomplete run is not
     enough for that decision.
     """
     if report is not None and (table := report.workloads) is not None:

@@ -24,7 +24,7 @@ INSIDE = 600  # most points of the judged window in the figure
 def worst_minute(
     seconds: Seconds, unit: str, *, start_s: float, end_s: float
 ) -> tuple[float, float, float] | None:
-    """Return start, end and rate of the slowest minute; None in a period below one minute."""
+    """Return start and end in s, and the rate, of the slowest minute; None in a shorter period."""
     to, rate = minutes(seconds, unit, start_s=start_s, end_s=end_s)
     if not len(to):
         return None

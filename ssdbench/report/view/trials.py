@@ -196,7 +196,7 @@ def _lines(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
 
 
 def _height(median: Median, figure: Figure) -> float:
-    """Return the y value that a median has in a plot of `figure`."""
+    """Return the position of a median on the y axis of a plot of `figure`."""
     value = float(_value(median, figure.quantity) or 0.0)
     return value / 1e6 if figure.axis == "MB/s" else value
 
