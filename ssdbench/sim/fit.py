@@ -62,7 +62,7 @@ class Observed:
 
     @property
     def steady(self) -> float:
-        """Return the mean rate of the last fill."""
+        """Return the mean rate of the last fill, in bytes/s."""
         return last_fill(self.rates)
 
 
@@ -277,7 +277,7 @@ def _scaled(
     cost: float,
     most: Mapping[int, float],
 ) -> tuple[float, Floats]:
-    """Return the flash rate in closed form, and the losses at the steps around it."""
+    """Return the best flash rate, computed by a formula, and the losses at the steps around it."""
     scales = []
     courses = []
     for run, found in zip(runs, amplified, strict=True):
