@@ -186,8 +186,8 @@ def mark_in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
     """Mark a file as in use by a run, before the run writes to the file. Raises HostLacks.
 
     With `ours`, an earlier run of ours wrote the present content of the file. Then the mark keeps
-    the hash of this content, so that it still counts as ours if the run is killed before its first
-    write.
+    the hash of this content, so that the content is still recognized as ours if the run is killed
+    before its first write.
     """
     status = os.fstat(descriptor)
     mark: dict[str, object] = {"run": run, "inode": status.st_ino, "size": status.st_size}

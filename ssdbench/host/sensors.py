@@ -22,7 +22,7 @@ MOST_PERCENT = 100
 
 
 def celsius(value: float | None) -> float | None:
-    """Return a temperature, or None for a value that no drive or host can have."""
+    """Return a temperature in °C, or None for a value that no drive or host can have."""
     if value is None or not COLDEST_C < value < HOTTEST_C:
         return None
     return value

@@ -140,7 +140,7 @@ def _nodes(sysfs: Sysfs, cpus: tuple[int, ...]) -> dict[int, int]:
 
 
 def _frequencies(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the frequencies that all policies offer: the driver's steps, or the two limits."""
+    """Return the CPU frequencies in kHz of all policies: the driver's steps, or the two limits."""
     offered = []
     for policy in policies:
         steps = (sysfs.find(f"{policy}/scaling_available_frequencies") or "").split()
