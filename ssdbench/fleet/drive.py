@@ -127,7 +127,7 @@ class _Run:
         """Start the run and poll it until its end; start it again after each interruption.
 
         An interruption is a shutdown or reboot of the host, or the death of the process of the run.
-        The run counts as failed if it dies MOST_STARTS times without progress.
+        The run is reported as failed if it dies MOST_STARTS times without progress.
         """
         while True:
             self._report_state(State(Stage.STARTING, starts=self._starts))
