@@ -2,10 +2,10 @@
 
 fio can replay an iolog with times (version 3). But fio waits for the recorded gap after the
 previous request, so one late request makes all later requests late. And before 3.36, fio looks for
-answers only when it sends a request (iolog.c: iolog_delay). The waits of an iolog of version 2
-count from the start of fio, in milliseconds, in each fio from 3.33 on, so version 2 is used here.
-The requests of the trace are given to the clients one after another. Each client has one request in
-flight: it waits until its next request is due and the previous answer has come.
+answers only when it sends a request (iolog.c: iolog_delay). In an iolog of version 2, every fio
+from 3.33 on reads a wait as milliseconds since fio's start, so version 2 is used here. The requests
+of the trace are given to the clients one after another. Each client has one request in flight: it
+waits until its next request is due and the previous answer has come.
 """
 
 from collections import Counter

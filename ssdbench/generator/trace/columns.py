@@ -148,7 +148,7 @@ class ColumnReader:
     devices: Counter[str] = field(default_factory=Counter)
 
     def rows(self, file: BinaryIO) -> Iterator[Row]:
-        """Yield the requests; their times count from the first request. Raises TraceError."""
+        """Yield the requests; their times begin at 0 for the first request. Raises TraceError."""
         published = PUBLISHED.get(self.form)
         numbered = lines(self.path, file)
         number, line = next(numbered)

@@ -78,7 +78,7 @@ class Trace:
         return self.version != 2
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the trace's requests; times count from the first request. Raises TraceError."""
+        """Yield the trace's requests; times begin at 0 for the first request. Raises TraceError."""
         self.left_out.clear()
         self.by_process.clear()
         self.events = self.lost = 0
