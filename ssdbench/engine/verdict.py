@@ -11,23 +11,29 @@ from collections.abc import Iterable, Sequence
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.course import OutsidePlan, PlanWithoutPoint
 from ssdbench.model.findings.drive import NotPlannable, Simulated
-from ssdbench.model.kind import KINDS
+from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.point import PointResult, Verdict
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import LACKS, TAKEN, TargetInfo, TargetKind
-from ssdbench.stats.planning.runplan import named, used
+from ssdbench.stats.planning.runplan import fullest, named, used
 
 NO_PLAN = CapacityPlan()
 
 
-def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
+def since_purge(results: Sequence[StageResult]) -> Sequence[StageResult]:
+    """Return the results since the last purge, which began a new state of the drive, or all."""
+    purges = [n for n, result in enumerate(results) if result.kind is StageKind.PURGE]
+    return results[purges[-1] :] if purges else results
+
+
+def inherited(results: Sequence[StageResult]) -> tuple[Finding, ...]:
     """Return the findings of preparing stages that make all points after them invalid."""
     return tuple(
         finding
-        for result in results
+        for result in since_purge(results)
         if KINDS[result.kind].prepares
         for finding in result.findings
         if finding.severity is Severity.INVALIDATES and finding.code is not Code.QUICK_RULE
@@ -48,7 +54,10 @@ def run_verdict(
     findings: Sequence[Finding],
     plan: CapacityPlan = NO_PLAN,
 ) -> Verdict:
-    """Return a run's verdict from the points that its capacity plan uses, or from all points."""
+    """Return a run's verdict from the points that its capacity plan uses, or from all points.
+
+    If the drive was measured at several fill levels, only the highest level decides.
+    """
     points = [point for stage in stages for point in stage.points]
     rated = [
         stage for stage in stages if isinstance(stage.found, RateFound | LoadFound | ReplayFound)
@@ -57,9 +66,10 @@ def run_verdict(
         return "MEASURED, NOT PLANNABLE"
     needed = needed_points(points, plan)
     unneeded = {point.point.id for point in points} - {point.point.id for point in needed}
+    counting = _counting(since_purge(stages))
     spoilt = any(
         finding.severity is Severity.INVALIDATES and finding.point not in unneeded
-        for finding in (*findings, *(f for stage in _counting(stages) for f in stage.findings))
+        for finding in (*findings, *(f for stage in counting for f in stage.findings))
     )
     valid = all(point.verdict == "VALIDATED" for point in needed)
     whole = all(stage.complete for stage in stages)
@@ -79,8 +89,8 @@ def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
 
 
 def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[PointResult]:
-    """Return the points that decide the verdict: the plan's points, or all without a plan."""
-    return used(points, plan) if named(plan) else list(points)
+    """Return the points that decide the verdict: the plan's, or all of the fullest drive."""
+    return used(points, plan) if named(plan) else fullest(points)
 
 
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:

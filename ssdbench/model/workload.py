@@ -286,8 +286,10 @@ class Point(Model):
     sweep: str  # which stage of the profile it belongs to, such as "01-sweep"
     workload: Workload
     span_percent: float | None = None  # touched share of the drive, for a sweep over spans
+    fill_percent: float | None = None  # filled share of the drive; None: as the fill says
 
     def label(self) -> str:
-        """Return a short text with the workload and its share of the drive."""
+        """Return a short text with the workload, and its share of the drive or how full this is."""
         share = "" if self.span_percent is None else f", {self.span_percent:g} % of the drive"
-        return self.workload.label() + share
+        full = "" if self.fill_percent is None else f", drive {self.fill_percent:g} % full"
+        return self.workload.label() + share + full

@@ -59,6 +59,7 @@ SHARED_TYPES = {
     "offset_bytes": "Int64",
     "span_bytes": "Int64",
     "span_percent": "Float64",
+    "fill_percent": "Float64",
     "verdict": "str",
     "reasons": "str",
 }
@@ -535,6 +536,7 @@ def _workload_columns(point: PointResult) -> Row:
         "offset_bytes": workload.range.offset_bytes,
         "span_bytes": workload.range.length_bytes,
         "span_percent": point.point.span_percent,
+        "fill_percent": point.point.fill_percent,
         "verdict": point.verdict,
         "reasons": reasons(point_findings(point)),
     }

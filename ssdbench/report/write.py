@@ -20,6 +20,7 @@ from ssdbench.report.view import (
     capacity,
     conditions,
     findings,
+    pointstage,
     stages,
     steady,
     words,
@@ -122,7 +123,7 @@ def _sections(run: StoredRun) -> list[Section]:
         *capacity.sections(result),
         steady.section(run),
     ]
-    ordered += stages.sections(run)
+    ordered += [*pointstage.fullness(result), *stages.sections(run)]
     ordered += [conditions.drive(result), conditions.test(result)]
     ordered.append(conditions.host(run))
     ordered.append(

@@ -39,7 +39,7 @@ from ssdbench.engine.stage import (
     Unit,
     derived_seed,
 )
-from ssdbench.engine.verdict import inherited
+from ssdbench.engine.verdict import inherited, since_purge
 from ssdbench.model.finding import Finding
 from ssdbench.model.found import DeclaredExtra, Points
 from ssdbench.model.kind import KINDS, PointsKind, StageKind
@@ -137,8 +137,9 @@ class PointStage(PlainStage):
 
     @property
     def title(self) -> str:
-        """Return the title of this kind of stage."""
-        return KINDS[self.kind].title
+        """Return the title of this kind of stage, and how full the drive is if this changes."""
+        full = next((point.fill_percent for point in self.points), None)
+        return KINDS[self.kind].title + ("" if full is None else f", drive {full:g} % full")
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -578,7 +579,7 @@ class PointStage(PlainStage):
             evidence_of(
                 p.point, p.repeats, _windows(context, p.repeats), WarmUpEvidence()
             ).stretches
-            for result in context.results
+            for result in since_purge(context.results)
             for p in result.points
             if p.repeats and all(repeat.at_s is not None for repeat in p.repeats)
         ]

@@ -73,35 +73,51 @@ def replay(name: str, wanted: spec.Replay, planning: Planning) -> Replay:
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     """Return a run's stages, in order. Raises UsageError if a stage does not fit the target."""
-    planning = Planning.of(profile, target)
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
         why = f"{target.name} cannot be purged ({profile.purge}): it is not a block device"
         none = "Set `purge: none` for this target."
         raise Misplaced(("purge",), UsageError(why, hint=none))
-    planned = _prepared(planning)
-    for index, measure in enumerate(profile.measure):
-        planned += _refilled(planned, len(planned), planning)
-        try:
-            planned += _measuring(len(planned), measure.stage, planning)
-        except UsageError as error:
-            raise Misplaced(("measure", index, measure.key), error) from error
-    for wanted in loads(profile):
-        planned += _refilled(planned, len(planned), planning)
-        try:
-            planned += _measuring(len(planned), wanted, planning)
-        except UsageError as error:
-            raise Misplaced(("accept",), error) from error
+    planned: list[AnyStage] = []
+    for of_level in profile.at_each_level():
+        planning = Planning.of(of_level, target)
+        level = of_level.fill_level_percent if len(profile.fill_levels_percent) > 1 else None
+        planned += _prepared(planning, len(planned), level)
+        for index, measure in enumerate(profile.measure):
+            planned += _refilled(planned, len(planned), planning)
+            try:
+                made = _measuring(len(planned), measure.stage, planning)
+            except UsageError as error:
+                raise Misplaced(("measure", index, measure.key), error) from error
+            planned += [_filled_to(level, stage) for stage in made]
+        for wanted in loads(profile):
+            planned += _refilled(planned, len(planned), planning)
+            try:
+                planned += _measuring(len(planned), wanted, planning)
+            except UsageError as error:
+                raise Misplaced(("accept",), error) from error
     return tuple(_with_proof(planned, profile, target))
+
+
+def _filled_to(level: float | None, stage: AnyStage) -> AnyStage:
+    """Return a stage whose points name the filled percent of the drive, if this is not None."""
+    if level is None or not isinstance(stage, PointStage):
+        return stage
+    update = {"fill_percent": level}
+    groups = tuple(tuple(p.model_copy(update=update) for p in group) for group in stage.groups)
+    return replace(stage, groups=groups)
 
 
 def _with_proof(
     planned: Sequence[AnyStage], profile: Profile, target: TargetInfo
 ) -> Iterator[AnyStage]:
-    """Yield the stages; the first fill reads its data back: all data if this takes little time."""
-    proven = False
+    """Yield the stages; one fill reads its data back: all data if this takes little time.
+
+    This is the first fill of the highest fill level.
+    """
+    proven, most = False, profile.fill_level_percent
     for stage in planned:
-        if proven or not isinstance(stage, Precondition):
+        if proven or not isinstance(stage, Precondition) or stage.level_percent < most:
             yield stage
             continue
         proven = True
@@ -179,22 +195,35 @@ def _surface(before: int, wanted: spec.Surface, planning: Planning) -> list[AnyS
     return [host_trial(f"{before + 1:02d}-{wanted.kind}", wanted, planning)]
 
 
-def _prepared(planning: Planning) -> list[AnyStage]:
-    """Make the stages before the first measurement: block size, purge, fills and warm-up."""
+def _prepared(planning: Planning, before: int, level: float | None) -> list[AnyStage]:
+    """Make the stages before a first measurement: block size, purge, fills and warm-up.
+
+    `before` is the number of stages before them, and `level` the percent of the drive that is
+    filled; it is None if the run has only one level.
+    """
+    profile = planning.profile
     planned: list[AnyStage] = []
-    if planning.profile.host.block is Detect.DETECT:
-        planned.append(_blocksize(_name(planned, "blocksize"), spec.BlockSize(), planning))
-    if not planning.profile.needs_fill:
+
+    def name(kind: str) -> str:
+        return f"{before + len(planned) + 1:02d}-{kind}"
+
+    if profile.host.block is Detect.DETECT and not before:
+        planned.append(_blocksize(name("blocksize"), spec.BlockSize(), planning))
+    if not profile.needs_fill:
         return planned
-    if planning.profile.purge is not Purge.NONE:
-        planned.append(PurgeStage(_name(planned, "purge"), planning.profile.purge))
-    if planning.profile.precondition:
-        name, fills = _name(planned, "precondition"), planning.profile.precondition
-        planned.append(
-            Precondition(name, fills, planning.profile.fill_level_percent, planning.profile.content)
+    if profile.purge is not Purge.NONE:
+        planned.append(PurgeStage(name("purge"), profile.purge))
+    if profile.precondition:
+        fill = Precondition(
+            name("precondition"),
+            profile.precondition,
+            profile.fill_level_percent,
+            profile.content,
         )
-    if planning.profile.needs_warm_up:
-        planned.append(_steady(_name(planned, "steady"), planning))
+        titled = replace(fill, title=f"Fill {level:g} % of the drive") if level else fill
+        planned.append(titled)
+    if profile.needs_warm_up:
+        planned.append(_steady(name("steady"), planning))
     return planned
 
 
@@ -208,10 +237,6 @@ def _require_supported(profile: Profile) -> None:
             )
             static = UsageError(why, hint="Set `rest: static`, as in a drive in use.")
             raise Misplaced(("measure", index, measure.key, "rest"), static)
-
-
-def _name(found: list[AnyStage], kind: str) -> str:
-    return f"{len(found) + 1:02d}-{kind}"
 
 
 def _put_in_order(name: str, profile: Profile) -> Precondition:

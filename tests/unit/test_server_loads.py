@@ -127,4 +127,4 @@ def test_figures_of_reviewers_are_found_by_their_common_names() -> None:
     assert probe.rests_s == (30, 120, 600)
     assert (log.iodepth, log.flush_every, log.read_percent) == (1, 1, 0)
     assert (found["trims"].trim_percent, found["writes"].trim_percent) == (100, 0)
-    assert read_profile("fullness")[0].fill_level_percent == 50
+    assert read_profile("fullness")[0].fill_levels_percent == (20, 40, 60, 80, 100)

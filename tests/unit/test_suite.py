@@ -152,6 +152,42 @@ def test_no_point_leaves_what_was_filled() -> None:
     assert all(r.offset_bytes + r.length_bytes <= filled for r in ranges)
 
 
+LEVELS = """
+purge: discard
+fill_level: [100%, 50%]
+measure:
+  - sweep: {read: [100, 0]}
+"""
+
+
+def test_each_fill_level_is_purged_filled_warmed_up_and_measured_from_the_lowest() -> None:
+    found = stages_of(LEVELS)
+
+    size = a_target().size_bytes
+    assert [stage.name for stage in found] == [
+        "01-purge", "02-precondition", "03-steady", "04-sweep",
+        "05-purge", "06-precondition", "07-steady", "08-sweep",
+    ]  # fmt: skip
+    fills = [stage for stage in found if isinstance(stage, Precondition)]
+    assert [(fill.level_percent, fill.read_back) for fill in fills] == [(50, None), (100, "whole")]
+    warmed = [stage.workload.range.length_bytes for stage in found if isinstance(stage, Steady)]
+    assert warmed == [size // 2, size]
+    points = [p for s in found if isinstance(s, PointStage) for p in s.points]
+    assert [p.fill_percent for p in points] == [50, 50, 100, 100]
+    assert [p.workload.range.length_bytes for p in points] == [size // 2] * 2 + [size] * 2
+    assert found[3].title == "Measure the points, drive 50 % full"
+
+
+@pytest.mark.parametrize("change", ["purge: none", "measure: [{span: {}}]", "precondition: []"])
+def test_what_several_fill_levels_cannot_measure_is_refused(change: str) -> None:
+    key = change.partition(":")[0]
+    kept = LEVELS.replace("purge: discard", "") if key == "purge" else LEVELS
+    text = f"{kept.partition('measure')[0]}{change}" if key == "measure" else f"{kept}{change}"
+
+    with pytest.raises(ProfileError, match="several fill levels"):
+        stages_of(text)
+
+
 def test_ranges_are_whole_blocks() -> None:
     found = stages_of(SWEEP.replace("4KiB]", "96KiB]"), size_bytes=160_041_885_696)
 

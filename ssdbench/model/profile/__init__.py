@@ -17,7 +17,16 @@ from ssdbench.model.kind import KINDS
 from ssdbench.model.profile.accept import Target
 from ssdbench.model.profile.plan import CapacityPlan as CapacityPlan
 from ssdbench.model.profile.plan import measured_for, targets_for
-from ssdbench.model.profile.spec import AccessOrder, Measure, Settle, SpanSweep, Sweep
+from ssdbench.model.profile.spec import (
+    AccessOrder,
+    FioJobs,
+    Measure,
+    Mix,
+    Processes,
+    Settle,
+    SpanSweep,
+    Sweep,
+)
 from ssdbench.model.quantity import (
     BytesPerS,
     Count,
@@ -364,9 +373,13 @@ class Profile(ProfileModel):
         max_length=100,
     )
     """Fills before the warm-up, in order."""
-    fill_level_percent: Share = Field(default=100.0, alias="fill_level")
+    fill_levels_percent: Many[Share] = Field(
+        default=(100.0,), alias="fill_level", min_length=1, max_length=10
+    )
     """Share of the drive that the run uses; the other part is never written. Below 100% the drive
-    has additional spare area, and the report says so."""
+    has additional spare area, and the report says so. With a list, such as [20%, 60%, 100%], the
+    drive is purged, filled, warmed up and measured for each share, from the smallest to the
+    largest."""
     content: Content = Content.RANDOM
     """Written data: random (incompressible), or zeros."""
     unit_bytes: SizeBytes | None = Field(default=None, examples=["16KiB"], alias="unit")
@@ -392,6 +405,16 @@ class Profile(ProfileModel):
     rated: Rated = Rated()
     accept: tuple[Target, ...] = Field(default=(), max_length=200)
     """Targets for the drive. The outcome of each is pass, fail or cannot tell."""
+
+    @property
+    def fill_level_percent(self) -> float:
+        """Return the largest share of the drive that the run fills."""
+        return max(self.fill_levels_percent)
+
+    def at_each_level(self) -> list[Self]:
+        """Return this profile for each of its fill levels, from the lowest to the highest."""
+        levels = sorted(self.fill_levels_percent)
+        return [self.model_copy(update={"fill_levels_percent": (level,)}) for level in levels]
 
     @property
     def needs_fill(self) -> bool:
@@ -421,7 +444,7 @@ class Profile(ProfileModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         mistakes = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
-        mistakes += [*self._two_endurances(), *self._odd_unit()]
+        mistakes += [*self._two_endurances(), *self._odd_unit(), *self._unlevelled()]
         if self.lba_format is not None and self.purge is not Purge.FORMAT:
             why = "only `purge: format` changes the LBA format; add it"
             mistakes.append((("lba_format",), why))
@@ -433,6 +456,25 @@ class Profile(ProfileModel):
             if step.block_bytes > 64 * MIB:
                 size = format_size(step.block_bytes)
                 yield ("precondition", index, "block"), f"a write of {size} is above 64 MiB"
+
+    def _unlevelled(self) -> Iterator[Mistake]:
+        """Yield mistakes for what cannot be measured at several fill levels."""
+        if len(self.fill_levels_percent) < 2:
+            return
+        if self.purge is Purge.NONE:
+            yield ("purge",), "several fill levels need a purge before each; set `purge: discard`"
+        if not self.precondition:
+            yield (
+                ("precondition",),
+                "several fill levels need a fill; add one, or leave the key out",
+            )
+        for index, measure in enumerate(self.measure):
+            if not isinstance(measure.stage, Sweep | Processes | FioJobs | Mix):
+                only = "several fill levels go only with `sweep`, `processes`, `fio` and `mix`"
+                yield ("measure", index, measure.key), only
+        for index, target in enumerate(self.accept):
+            if target.at is not None:
+                yield ("accept", index), "a load is not offered at several fill levels"
 
     def _two_endurances(self) -> Iterator[Mistake]:
         tbw, planned = self.rated.endurance_bytes, self.plan.endurance_tb

@@ -210,7 +210,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
 
 def _part(result: RunResult) -> str:
     """Name the part of the drive that was filled, and the part that the points use."""
-    level = min((found.level_percent for _, found in result.having(FillDone)), default=100.0)
+    level = max((found.level_percent for _, found in result.having(FillDone)), default=100.0)
     return "whole drive" if level >= 100 else f"the first {level:g} % of the drive"
 
 

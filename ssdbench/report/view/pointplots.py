@@ -7,7 +7,7 @@ the share of I/Os that were slower, and as heat maps over time.
 import io
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
@@ -17,7 +17,7 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rates import LoadFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.rundirectory import FIO
-from ssdbench.model.workload import IoEngine, queue_words
+from ssdbench.model.workload import IoEngine, Point, queue_words
 from ssdbench.report.metrics import DIRECTIONS, percentiles_of, published_bound, value_of
 from ssdbench.report.plots.points import Curve, CurvesFigure, Line, LinesFigure
 from ssdbench.report.plots.series import HeatColumn, HeatFigure, HeatPanel
@@ -231,26 +231,59 @@ def latency_limits(result: RunResult) -> list[tuple[float, str]]:
 
 
 def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
-    kinds = dict.fromkeys(words.workload_label(p.point.workload) for p in points)
-    lines = []
-    for kind in kinds:
-        same = [p for p in points if words.workload_label(p.point.workload) == kind]
-        same.sort(key=lambda p: p.point.span_percent or 0.0)
-        line = _line(kind, same, [p.point.span_percent or 0.0 for p in same])
-        each = ((p.point.span_percent or 0.0, r.iops) for p in same for r in p.repeats)
-        lines.append(replace(line, each=tuple(each)))
-    spans = sorted({p.point.span_percent or 0.0 for p in points})
-    yield Plot(
+    yield _over_share(
+        points,
+        lambda point: point.span_percent or 0.0,
         name=f"span-{stage.name}",
         title="IOPS and the used share of the drive",
         caption="The same workload on ever larger parts of the drive. The rate on a part does "
         f"not hold for the whole drive: plan on the last point. {_NOTE} Pale dots: all repeats.",
-        alt=_alt(points, f"spans from {spans[0]:g} % to {spans[-1]:g} %"),
+        x_label="used share of the drive [%]",
+    )
+
+
+def by_fill(points: Sequence[PointResult]) -> Plot:
+    """Return a plot of IOPS over the filled share of the drive."""
+    return _over_share(
+        points,
+        lambda point: point.fill_percent or 0.0,
+        name="fullness",
+        title="IOPS and how full the drive is",
+        caption="The drive was purged, filled and warmed up before each level. The empty part "
+        f"works as spare area: plan on the fullest drive. {_NOTE} Pale dots: all repeats.",
+        x_label="filled share of the drive [%]",
+    )
+
+
+def _over_share(
+    points: Sequence[PointResult],
+    share: Callable[[Point], float],
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    x_label: str,
+) -> Plot:
+    """Return a plot with a line for each workload over a share of the drive in percent."""
+    kinds = dict.fromkeys(words.workload_label(p.point.workload) for p in points)
+    lines = []
+    for kind in kinds:
+        same = [p for p in points if words.workload_label(p.point.workload) == kind]
+        same.sort(key=lambda p: share(p.point))
+        line = _line(kind, same, [share(p.point) for p in same])
+        each = ((share(p.point), r.iops) for p in same for r in p.repeats)
+        lines.append(replace(line, each=tuple(each)))
+    shares = sorted({share(p.point) for p in points})
+    return Plot(
+        name=name,
+        title=title,
+        caption=caption,
+        alt=_alt(points, f"{x_label[:-4]}, from {shares[0]:g} % to {shares[-1]:g} %"),
         figure=LinesFigure(
             lines=tuple(lines[:MAX_LINES]),
-            x_label="used share of the drive [%]",
+            x_label=x_label,
             y_label="IOPS",
-            ticks=tuple((span, f"{span:g}") for span in spans),
+            ticks=tuple((one, f"{one:g}") for one in shares),
         ),
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 from ssdbench.model.found import Points
 from ssdbench.model.kind import KINDS
 from ssdbench.model.point import PointResult, Repeat, StreamResult
-from ssdbench.model.result import StageResult
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figure import Trace, thinned
 from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of, published_bound
 from ssdbench.report.plots.points import Strip, StripFigure
@@ -44,6 +44,31 @@ def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[page.B
         more.append(record_table("Declared", [found.declared.model_dump()]))
     counts = words.facts("", {"points": len(found.points), "repeats": found.repeats}.items())
     yield page.Fold("In numbers", [*more, counts])
+
+
+def fullness(result: RunResult) -> Iterator[page.Section]:
+    """Yield a section about the rates at each fill level, if there were several."""
+    measured = [p for p in result.points if p.point.fill_percent and p.estimate("iops")]
+    if not measured:
+        return
+    measured.sort(key=lambda p: (words.workload_label(p.point.workload), p.point.fill_percent))
+    columns: list[page.ColumnOf[PointResult]] = [
+        ("Workload", lambda one: words.workload_label(one.point.workload)),
+        (page.number("Filled"), lambda one: f"{one.point.fill_percent:g} %"),
+        points.BOUND,
+        points.MEAN,
+        points.INTERVAL,
+        (page.number("Repeats"), lambda one: str(len(one.repeats))),
+        ("Verdict and reasons", lambda one: points.verdict_and_reasons(one, longest=0)),
+    ]
+    yield page.Section(
+        "fullness",
+        "Rates and how full the drive is",
+        [
+            page.Plots([pointplots.by_fill(measured)]),
+            page.table_of("Rates at each fill level", measured, columns),
+        ],
+    )
 
 
 SHARES = (99.9, 99.0, 50.0)

@@ -100,6 +100,8 @@ def several_spans(points: Sequence[Point]) -> bool:
 def point_label(point: Point) -> str:
     """Return the label of a point: its workload, after the share of the drive if one was set."""
     label = workload_label(point.workload)
+    if point.fill_percent is not None:
+        label = f"{point.fill_percent:g} % full: {label}"
     return label if point.span_percent is None else f"{point.span_percent:g} % of drive: {label}"
 
 

@@ -25,6 +25,7 @@ from ssdbench.model.pts import Pts, PtsMetric, PtsWindow
 from ssdbench.model.rates import LoadFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import RunResult, StageResult
+from ssdbench.stats.planning.runplan import fullest
 from ssdbench.units import (
     NS_PER_S,
     format_count,
@@ -124,8 +125,9 @@ def _has(which: Which, shares: Iterable[int]) -> bool:
 
 
 def _of_points(result: RunResult, stage: StageResult, which: Which) -> Iterator[Subject]:
+    full = {point.point.id for point in fullest(result.points)}
     for point in stage.points:
-        if _is(point, which):
+        if point.point.id in full and _is(point, which):
             yield _subject(result, stage, point, which)
 
 

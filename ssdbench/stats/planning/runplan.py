@@ -161,6 +161,12 @@ def named(wanted: CapacityPlan) -> bool:
     return any(value is not None for value in asked)
 
 
+def fullest(points: Sequence[PointResult]) -> list[PointResult]:
+    """Return the points of the fullest drive, if it was measured at several fill levels."""
+    most = max((point.point.fill_percent or WHOLE_PERCENT for point in points), default=0)
+    return [one for one in points if (one.point.fill_percent or WHOLE_PERCENT) == most]
+
+
 def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResult]:
     """Return the points that a plan may use: random, over the whole drive, of the named kind.
 
@@ -168,7 +174,7 @@ def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResul
     size closest to 4 KiB. If the plan has no number of outstanding requests, all depths are
     returned; else only the deepest queue that these requests can fill.
     """
-    points_used = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
+    points_used = [p for p in fullest(points) if _whole_drive(p) and _fits(p, wanted)]
     # The last span of a span stage is the whole drive, too; it is used if no sweep measured the
     # whole drive.
     points_used = [p for p in points_used if p.point.span_percent is None] or points_used

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.verdict import about_plan, run_verdict
+from ssdbench.engine.verdict import about_plan, inherited, run_verdict
 from ssdbench.model.finding import Code, Severity
-from ssdbench.model.found import FillDone
+from ssdbench.model.found import FillDone, PurgeDone
 from ssdbench.model.point import Verdict
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
+from ssdbench.stats.planning.runplan import used
 from tests.support.builders import StoredRunBuilder, a_finding, a_target
 
 NOISY = "b4096-r100-qd32"  # reads of 4 KiB do not repeat; writes do
@@ -75,6 +76,32 @@ def test_a_preparation_spoils_what_is_measured_after_it_and_nothing_before(run: 
 
     assert run_verdict(run.target, [sweep, fill], [], WRITES) == "VALIDATED"
     assert run_verdict(run.target, [fill, sweep], [], WRITES) == "NOT VALIDATED"
+
+
+@pytest.mark.parametrize("plan", [CapacityPlan(read=0), WRITES])
+def test_the_fullest_drive_decides_and_no_finding_about_an_emptier_one(
+    run: RunResult, plan: CapacityPlan
+) -> None:
+    """The emptier drive has a lower rate here, which must not become the number of the run."""
+    (sweep,) = [stage for stage in run.stages if stage.points]
+    (writes,) = [point for point in sweep.points if point.verdict == "VALIDATED"]
+    fill = sweep.model_copy(
+        update={"found": FillDone(), "findings": (a_finding(Code.PARTIAL_FILL),)}
+    )
+    purge = sweep.model_copy(update={"found": PurgeDone(), "findings": ()})
+    levels = {}
+    for percent, verdict_ in ((50.0, "NOT VALIDATED"), (100.0, "VALIDATED")):
+        point = writes.point.model_copy(update={"id": f"{percent}", "fill_percent": percent})
+        changes = {"point": point, "verdict": verdict_}
+        found = sweep.found.model_copy(update={"points": (writes.model_copy(update=changes),)})
+        levels[percent] = sweep.model_copy(update={"found": found})
+    stages = [purge, fill, levels[50.0], purge, levels[100.0]]
+
+    assert run_verdict(run.target, stages, [], plan) == "VALIDATED"
+    assert [p.point.id for p in used([p for s in stages for p in s.points], plan)] == ["100.0"]
+    assert run_verdict(run.target, stages[:3], [], plan) == "NOT VALIDATED"
+    assert [finding.code for finding in inherited(stages[:3])] == [Code.PARTIAL_FILL]
+    assert inherited(stages) == ()
 
 
 def test_what_the_plan_leaves_open_is_said(run: RunResult) -> None:

@@ -17,12 +17,13 @@ from ssdbench.model.profile.accept import Accepted
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import RunResult
 from ssdbench.report import render
-from ssdbench.report.metrics import percentiles_of
+from ssdbench.report.metrics import percentiles_of, value_of
 from ssdbench.report.plots import canvas
 from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.plots.series import SeriesFigure, SteadyFigure
 from ssdbench.report.read import Seconds, StoredRun
-from ssdbench.report.view import pointplots, points, preparation, rates, steady
+from ssdbench.report.view import pointplots, points, pointstage, preparation, rates, steady
+from ssdbench.report.view.page import Plots, Table
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.steady.pss import window_criteria
 from ssdbench.stats.steady.watch import Look, straight_line
@@ -192,6 +193,37 @@ def test_every_repeat_stands_behind_the_curve_of_spans(full_run: Full) -> None:
 
     single = sorted(float(row["IOPS"]) for row in rows if row["line"].endswith("a repeat"))
     assert single == pytest.approx(sorted(r.iops for p in spans for r in p.repeats), rel=1e-5)
+
+
+def test_rates_at_each_fill_level_have_a_curve_and_a_row_each(tmp_path: Path) -> None:
+    run = StoredRunBuilder(tmp_path).span().write()
+    levels = {5.0: 20.0, 25.0: 40.0, 50.0: 80.0, 100.0: 100.0}
+    (stage,) = [stage for stage in run.stages if stage.points]
+    measured = tuple(
+        one.model_copy(
+            update={
+                "point": one.point.model_copy(
+                    update={
+                        "span_percent": None,
+                        "fill_percent": levels[one.point.span_percent or 0.0],
+                    }
+                )
+            }
+        )
+        for one in stage.points
+    )
+    filled = run.model_copy(update={"stages": (with_found(stage, points=measured),)})
+
+    (section,) = pointstage.fullness(filled)
+    plots, table = section.blocks
+    assert isinstance(plots, Plots) and isinstance(table, Table)
+    (plot,) = plots.plots
+    assert isinstance(plot.figure, LinesFigure)
+    (line,) = plot.figure.lines
+    assert line.x == (20, 40, 80, 100)
+    assert line.y == tuple(value_of(one, "iops") for one in measured)
+    assert [row[1].text for row in table.rows] == ["20 %", "40 %", "80 %", "100 %"]
+    assert list(pointstage.fullness(run)) == []
 
 
 def test_stages_stand_on_one_line_of_time_with_what_they_wrote(full_run: Full) -> None:
