@@ -51,7 +51,7 @@ def host_bound(
 
 
 def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) -> Histogram:
-    """Return the latencies of requests that were due while the generator waited for a slow one.
+    """Return the latencies of requests that were due while the generator waited for a slow request.
 
     A generator that waits for a slow request does not send the requests that become due while it
     waits. HdrHistogram's correction adds these requests: for each latency l above the interval

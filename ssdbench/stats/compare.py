@@ -127,7 +127,7 @@ class Comparison:
 
     @property
     def p(self) -> float:
-        """Return the larger of both p-values; 1 if one sample has values at the other's level."""
+        """Return the larger of both p-values; 1 if values of one sample reach the other's level."""
         return 1.0 if self.entangled else max(self.p_mann_whitney, self.p_serial)
 
     @property

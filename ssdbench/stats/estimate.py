@@ -65,7 +65,7 @@ def upper_tolerance(values: Sequence[float] | Floats) -> float | None:
 
 
 def coefficient_of_variation(values: Sequence[float] | Floats) -> float:
-    """Return the standard deviation over the mean; 0 for fewer than two values or a mean of 0."""
+    """Return standard deviation divided by mean; 0 for fewer than two values or a mean of 0."""
     data = np.asarray(values, dtype=np.float64)
     mean = float(data.mean()) if len(data) else 0.0
     return float(data.std(ddof=1)) / mean if len(data) > 1 and mean else 0.0

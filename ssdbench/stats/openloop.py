@@ -265,7 +265,7 @@ TREND_CHANGE = 0.2  # rise of the mean latency over a window that shows a growin
 
 @dataclass(frozen=True, slots=True)
 class OfferedWindow:
-    """Hold the offered rate, the window in which requests count, and the limit of latency."""
+    """Hold the offered rate, the window whose requests are judged, and the limit of latency."""
 
     offered_iops: float
     clients: int

@@ -94,8 +94,8 @@ def proves_unit(block_iops: float, unit_iops: float, double_iops: float) -> bool
 
     The proof of a unit has two conditions: a write of one unit is as fast as the smaller write, and
     a write of two units is slower. Then bytes limit the rate, so the smaller write must cost as
-    many bytes as a whole unit. Without the second condition, a drive with a limit on its commands
-    would prove any unit.
+    many bytes as a whole unit. Without the second condition, a drive that limits its commands per
+    second would prove any unit.
     """
     as_fast = unit_iops >= PROVES_UNIT * block_iops > 0
     return as_fast and double_iops <= LIMITS_UNIT * unit_iops
@@ -125,7 +125,7 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 
 
 def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:
-    """Return the speedup by parallel requests and the depth for 90 % of this; None if unknown."""
+    """Return the speedup by parallel requests, and the queue depth for 90 % of it; or None."""
     depths = sorted(iops)
     most = max(iops.values(), default=0.0)
     if len(depths) < 2 or iops[depths[0]] <= 0 or iops[depths[-1]] > 1.1 * iops[depths[-2]]:

@@ -219,7 +219,7 @@ def _folded(train: _Train, period: int) -> Floats:
 
 
 def _widened(train: _Train, folded: Floats, width: int) -> tuple[Floats, Floats]:
-    """Return sums over `width` phases, and for each stride the deviation that chance makes."""
+    """Return sums over `width` phases, and each stride's standard deviation of sums by chance."""
     period = folded.shape[1]
     wide = np.asarray(sum(np.roll(folded, -shift, axis=1) for shift in range(width)))
     return wide, np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))

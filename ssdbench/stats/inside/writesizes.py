@@ -26,7 +26,7 @@ LIMITS = {
 
 
 def share_right(told: tuple[int, int]) -> float:
-    """Return the share of answers of one kind that are right; `told` counts all and right answers.
+    """Return the share of right answers; `told` has the counts of all and of right answers.
 
     The method is Laplace's rule of succession, which never gives 100 %.
     """
@@ -46,7 +46,7 @@ def write_size(part: str, answer: str, *, seconds: float, written: int) -> Write
 
 
 def of_probe(found: ProbeFound, *, seconds: float, written: int) -> WriteSize:
-    """Return the answer of the mapping unit probe or the stripe probe, as a part of the answer."""
+    """Return the mapping unit probe's or stripe probe's result, as one part of the answer."""
     said, numbers = found.answer, found.numbers
     if found.probe == "stripe":
         one = write_size(STRIPE, said, seconds=seconds, written=written)

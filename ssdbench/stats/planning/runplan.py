@@ -2,10 +2,10 @@
 
 The plan uses points with the block size and read share that the demand names, or else the worst
 measured ones. The queue depth of these points is the largest measured depth that is not above the
-demand's outstanding requests. If the demand gives a limit of p99 instead, the queue depth is the
-largest that keeps this limit. If the demand gives neither outstanding requests nor a limit of p99,
-the lowest bound of all depths is used. If a rate sweep with the same limit of latency found a lower
-rate that kept the limit, the plan uses that rate.
+demand's outstanding requests. If the demand gives a limit of p99 and no outstanding requests, the
+queue depth is the largest that keeps this limit. If the demand gives neither outstanding requests
+nor a limit of p99, the lowest bound of all depths is used. If a rate sweep with the same limit of
+latency found a lower rate that kept the limit, the plan uses that rate.
 """
 
 import math

@@ -98,7 +98,7 @@ class Settle:
     def _is_back(self, history: History, at_s: float) -> bool:
         """Tell whether the load had its known rate for at least half of the settle time.
 
-        A load that settled late in an earlier repeat needs all of the time.
+        A load that settled late in an earlier repeat needs the full settle time.
         """
         if self.level_iops is None or self.unbroken_s or self.from_s:
             return False
