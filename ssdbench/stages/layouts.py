@@ -42,7 +42,7 @@ FLAT_SHARE = 2 / 3  # the last share of a long load that must be flat
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Describe writes that bring the drive to another layout; no point counts these writes."""
+    """Describe writes that bring the drive to another layout; they are part of no point."""
 
     point: Point
     is_pass: bool = False  # a sequential pass before random writes
@@ -123,7 +123,7 @@ def conversions(
 
 
 def is_smaller(one: Workload, before: Workload, unit_bytes: int) -> bool:
-    """Tell whether `one` randomly writes whole fractions of the random blocks of `before`."""
+    """Tell whether `one` writes randomly in blocks that divide the random blocks of `before`."""
     small, large = (load.replaced_bytes(unit_bytes) for load in (one, before))
     place, other = one.range, before.range
     alike = place.offset_bytes == other.offset_bytes

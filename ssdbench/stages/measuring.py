@@ -225,7 +225,7 @@ def _slow(slow: SlowDuring | None) -> list[Finding]:
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:
-    """Return the drive's spare area in bytes, as the profile or the drive says, or a guess."""
+    """Return the drive's spare area in bytes, from the profile or the drive, or a guess."""
     if how.spare_share is not None:
         return how.spare_share * context.target.size_bytes
     known = context.session.spare_bytes

@@ -11,7 +11,7 @@ The layout of the warm-up is first. All points that only read are measured in th
 writing points of this layout, because a read rate depends on where data lie on flash. Sequential
 writes come next, then random writes from the largest block to the smallest. Before the first repeat
 in another layout, writes bring the drive to this layout: one sequential pass, then random writes
-until the rate is steady. No point counts these writes.
+until the rate is steady. These writes are not part of any point.
 
 A span sweep has a group for each span. The smallest span is first and the whole drive is last
 (Heger 2011), because random writes to a larger span would leave the spare area in disorder for a
@@ -237,8 +237,8 @@ class PointStage(PlainStage):
     def _first(self, place: int, point: Point) -> bool:
         """Tell whether a point is the first of its group that writes in the group's new layout.
 
-        Only this point must write as much as the spare area before it counts; the points after it
-        find the drive already in their layout.
+        Only this point must write as much as the spare area before its requests are counted; the
+        points after it find the drive already in their layout.
         """
         writers = [one for one in self.groups[place] if one.workload.writes]
         return bool(writers) and point is writers[0] and place not in self.conversions

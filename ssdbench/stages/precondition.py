@@ -15,7 +15,8 @@ share x of the drive is missing, the samples do not show it with a probability o
 SAMPLES: for x = 1 % in 1 of 23,000 drives, for x = 0.5 % in 1 of 150.
 
 Overhead: one start of the generator to write, and one to read. Limits: a fill cannot show whether a
-drive compresses or deduplicates data; but neither can shrink the random data of a fill.
+drive compresses or deduplicates data; but the random data of a fill cannot become smaller by
+either.
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,7 +88,7 @@ def fill_proof(
 
 
 def log_tolerance_bytes(counted: int) -> float:
-    """Return how many bytes the health log may differ from the kernel's count to agree with it."""
+    """Return the largest difference in bytes at which health log and kernel's count still agree."""
     return max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES)
 
 

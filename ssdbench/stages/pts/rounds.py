@@ -90,7 +90,7 @@ class Rounds(PtsStage):
         return [f"rounds of {count} cells, until five are alike, at most {self.max_rounds}"]
 
     def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
-        """Yield the warm-up, the rounds, and one histogram for each of three demands, if any."""
+        """Yield warm-up, rounds and, if there are demands, a histogram for each of the three."""
         if self.warm_up:
             yield unit("warm-up", partial(self._warm_up, self.warm_up), self.warm_up.name)
         while not self._over(rounds := measured_by(done).rounds):
