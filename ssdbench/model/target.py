@@ -138,7 +138,7 @@ class TargetInfo(Model):
 
     @property
     def here(self) -> str:
-        """Return the target's name in settings records: identity, and path if there are several."""
+        """Return the name in settings records: the identity, and the path if it has several."""
         return f"{self.id}{VIA}{self.via}" if self.via else self.id
 
     @property

@@ -255,7 +255,7 @@ class Workload(Model):
 
     @property
     def order(self) -> str:
-        """Return the order of offsets and any engine but libaio, such as `random, io_uring`."""
+        """Return the order of offsets, and the engine if not libaio, as in `random, io_uring`."""
         usual = self.engine is IoEngine.LIBAIO
         return str(self.pattern) if usual else f"{self.pattern}, {self.engine}"
 

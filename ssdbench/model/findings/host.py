@@ -131,7 +131,7 @@ class HostBoundByCeiling(FindingKind):
 
 
 class AnsweredLate(FindingKind):
-    """The program behind the ublk device of a simulated drive answered later than the drive."""
+    """The program behind a simulated drive's ublk device answered later than the drive would."""
 
     code = Code.HOST_BOUND
     remedy = (

@@ -47,7 +47,7 @@ class LoweredRate(FindingKind):
 
 
 class SentLate(FindingKind):
-    """Latency counted from when requests were due is much longer than from when they were sent."""
+    """Latency from the due times of requests is much longer than from the times of sending."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)

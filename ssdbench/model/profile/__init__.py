@@ -294,8 +294,8 @@ class Steady(ProfileModel):
 class Rated(ProfileModel):
     """Figures of the drive's data sheet.
 
-    The figures narrow the plan's time and bytes, and never count as a result. --rated on the
-    command line overrides single figures.
+    The figures narrow the plan's time and bytes, and are never a result. --rated on the command
+    line overrides single figures.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -359,7 +359,7 @@ class Profile(ProfileModel):
     power: str | None = Field(default=None, min_length=1, examples=["power.csv"])
     """CSV file of a power meter that runs during the run: each line has a time (seconds since 1970,
     or ISO 8601) and the watts of the drive. Without it, the power that an NVMe drive reports itself
-    counts."""
+    is used."""
     purge: Purge = Purge.NONE
     """How the drive is purged before the run."""
     lba_format: AskedLbaFormat = None

@@ -147,8 +147,8 @@ class Target(ProfileModel):
     iops_per_watt: Positive | None = None
     """Lowest allowed rate per watt of the drive; the bound must reach it."""
     datasheet: Datasheet | None = None
-    """The maker's figures. They are shown beside the results, and are limits where you give
-    none."""
+    """The maker's figures. They are shown beside the results, and replace limits that you do not
+    give."""
 
     @model_validator(mode="after")
     def _judgeable(self) -> Self:

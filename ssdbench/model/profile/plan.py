@@ -202,7 +202,7 @@ class CapacityPlan(ProfileModel):
 
     @property
     def growth_factor(self) -> float:
-        """Return the demand after the years of growth, as a multiple of today's."""
+        """Return the demand after the years of growth, as a multiple of today's demand."""
         return float((1 + self.growth_percent / 100) ** self.years)
 
     @property

@@ -83,7 +83,7 @@ class Pts(ProfileModel):
     form: PtsForm = PtsForm.ENTERPRISE
     """Enterprise or client form."""
     max_rounds: Count = 25
-    """Give up after this many rounds, and report it."""
+    """End the test after this many rounds, and report that it was not steady."""
     saturation: Many[Saturation] = Field(default=(Saturation.WRITES_4K,), min_length=1)
     """Workloads of the saturation test; each is a test of its own that begins with a purge. The
     standard requires 4 KiB writes. Optional are 8 KiB 65/35, sequential 128 KiB 90/10 and 0.5 KiB

@@ -76,7 +76,7 @@ class MixStream(ProfileModel):
     """Requests in flight per job. A stream with a rate has up to 32 by default, but only one while
     it keeps the rate."""
     numjobs: Jobs = 1
-    """Jobs that share the rate."""
+    """Jobs of this stream; they share its rate."""
     rate_iops: Positive | None = Field(default=None, examples=[500])
     """Offered rate, in IOPS."""
     rate_mb_per_s: Positive | None = Field(default=None, examples=[20])
@@ -183,7 +183,7 @@ class Mix(Extendable):
     name: str = Field(default="mix", min_length=1, max_length=40)
     """Name in the report."""
     streams: tuple[MixStream, ...] = Field(min_length=1, max_length=MOST_STREAMS)
-    """What runs at the same time."""
+    """The streams that run at the same time."""
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -261,7 +261,7 @@ class Interference(Extendable):
     readers: Readers = Readers()
     """The reads whose latency is limited."""
     writers: Writers = Writers()
-    """The writes beside them."""
+    """The writes beside these reads."""
     percentile: Literal["p99", "p99.9"] = "p99.9"
     """Percentile of the read latency that is limited."""
     limit_s: Seconds = Field(alias="limit", examples=["10ms"])

@@ -68,7 +68,7 @@ class ExtraRepeats(ProfileModel):
     """Points get more repeats if the 95 % interval of their mean is wider than plus or minus this;
     null for none."""
     disturbed: bool = True
-    """Points with disturbed repeats get more, until as many as planned were not disturbed."""
+    """Points get more repeats, until as many as planned were not disturbed."""
 
 
 class Repeated(ProfileModel):
