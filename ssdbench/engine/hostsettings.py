@@ -127,7 +127,7 @@ def applied(plan: HostPlan, run_id: str) -> Iterator[tuple[dict[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class BlockPreference:
-    """Set the scheduler for `block: detect` once the run knows the block; `held` restores it."""
+    """Set the scheduler for `block: detect` once the block is known; `held` undoes this."""
 
     scheduler: str  # as the profile names it
     drive: str

@@ -242,7 +242,7 @@ class PowerWatch:
         return PowerDuring(source="meter", watts=watts, readings=len(self._metered))
 
     def _gap(self) -> tuple[float, float]:
-        """Return the meter's longest time without a reading, and the longest that is allowed."""
+        """Return the meter's longest time without a reading, and the longest allowed time, in s."""
         if self._meter is None or self._from_s is None:
             return 0.0, 0.0
         most_s = max(LEAST_GAP_S, LONGEST_GAP * (self._to_s - self._from_s))

@@ -241,7 +241,7 @@ def _require_again(
 
 
 def _recorded(record: ConsentRecord | None, manifest: Consent) -> tuple[Consent, bool]:
-    """Return the manifest's consent plus consent to the run's own data; and `leaves_signatures`."""
+    """Return the manifest's consent, extended to the run's own data; and `leaves_signatures`."""
     if record is None:
         return Consent(), False
     return manifest.model_copy(update={"data": True}), record.leaves_signatures

@@ -520,7 +520,7 @@ class Runner:
         return self._session.flash_written(hurried=lambda: self._world.interrupted() is not None)
 
     def _idle_watts(self) -> Estimate | None:
-        """Measure the drive's idle power before its first request; None if no source has it."""
+        """Measure the drive's idle power before its first request; None if nothing measures it."""
         return idle_watts(
             self._session.drive_watts,
             self._power,

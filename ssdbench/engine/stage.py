@@ -148,7 +148,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """The plan of a stage; each pair of numbers is the least and the most that is likely."""
+    """The plan of a stage; each pair of numbers is the lowest and the highest likely value."""
 
     name: str
     kind: StageKind
