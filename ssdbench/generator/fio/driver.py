@@ -50,7 +50,10 @@ UNREAPED_S = 10.0  # no longer wait for a fio that is stuck in a dead drive
 
 
 def usable(engine: str) -> str:
-    """Return the version of this host's fio as `fio 3.33`. Raises HostLacks if missing or old."""
+    """Return the version of this host's fio as `fio 3.33`.
+
+    Raises HostLacks if fio is missing, too old, or lacks this engine.
+    """
     version, engines = installed()
     if version < OLDEST:
         raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)

@@ -408,7 +408,7 @@ def _is_share(option: Option | None) -> bool:
 
 
 def _give(options: dict[str, Option], option: Option) -> None:
-    """Add an option behind the earlier options, replacing or combining an earlier one of its name.
+    """Add an option after the earlier ones; replace or combine an earlier one of the same name.
 
     Raises UsageError for a size after a percentage of the same option, because fio would use the
     percentage.
