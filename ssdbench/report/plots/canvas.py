@@ -141,7 +141,7 @@ def _legend_width(labels: Sequence[str], columns: int) -> float:
 
 
 def marks(axes: Axes, found: Iterable[tuple[float, str]], **style: Any) -> None:
-    """Draw dashed vertical lines with labels that do not overlap; set the x limits before."""
+    """Draw dashed vertical lines with labels that do not overlap, after the x limits are set."""
     free: list[float] = []  # end of the last label in each row, in points from the left
     wide, tall = _extent(axes)
     found = sorted(found)

@@ -584,7 +584,7 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
     yield Line("Written per day", f"{daily} TB over all drives")
 
     def less(number: float | None) -> str:
-        """Return text with the number of drives that the rate alone needs, and their `number`.
+        """Return text: the value `number` for as many drives as the rate alone needs.
 
         The text is empty if wear does not increase the number of drives.
         """
