@@ -238,7 +238,7 @@ class Op(IntEnum):
 
 
 class Why(IntFlag):
-    """The reason why a request took its time (enum ssdb_why); only tests may use it, no rule."""
+    """The reason for a request's duration (enum ssdb_why), for tests only, not for a rule."""
 
     BUFFER_HIT = 1 << 0
     UNMAPPED = 1 << 1

@@ -31,7 +31,7 @@ _MAGIC = int.from_bytes(b"SSDBLATE", "little")
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How late a server answered, beside the latencies of its drive, in counts per bucket."""
+    """How late a server answered, and the latencies of its drive, as counts per bucket."""
 
     answered: int
     most_ns: int  # since the drive was attached
