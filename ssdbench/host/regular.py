@@ -4,8 +4,8 @@ During a run, the mark names the run. At the end of the run, the mark stores ino
 change and a hash of samples of the content. So if the file was overwritten, formatted, mounted or
 replaced after the run, its content is no longer taken as written by us.
 
-This module also compresses log files of runs. fio's histogram logs are mostly zeros and need only
-1/50 of the space after this.
+This module also compresses log files of runs. fio's histogram logs are mostly zeros, so compressed
+logs need only 1/50 of the space.
 """
 
 import ctypes

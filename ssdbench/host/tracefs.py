@@ -1,10 +1,10 @@
 """Record kernel tracepoints in an instance of our own, without changing other tracers.
 
 tracefs also works on a locked-down kernel. Such a kernel refuses debugfs, so blktrace does not work
-there. The trace buffer is read in binary form. Its text form rounds times to microseconds, which is
-as long as a request spends in one layer. The format is in include/linux/ring_buffer.h. A page
-begins with time and length. The head of an entry has 5 bits for type or length, and 27 bits for the
-time since the previous entry.
+there. The trace buffer is read in binary form. Its text form rounds times to microseconds, but a
+request often spends only a microsecond in one layer. The format is in include/linux/ring_buffer.h.
+A page begins with time and length. The head of an entry has 5 bits for type or length, and 27 bits
+for the time since the previous entry.
 """
 
 import os
