@@ -87,8 +87,8 @@ def start(job: Job, reach: Transport, look_every_s: float) -> ScriptResult:
     """Attach to a run or start it. Raises Silent.
 
     If the run is in progress, the script first waits for the host lock of the run, so that no
-    Python starts on the host during a measurement window. Until ssdbench has read the profile, it
-    is in a private directory, so that another user cannot change it.
+    Python starts on the host during a measurement window. Until ssdbench has read the profile, the
+    profile is in a private directory, so that another user cannot change it.
     """
     digest = sha256(job.profile_text.encode()).hexdigest()[:16]
     argv = (
