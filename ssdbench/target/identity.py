@@ -82,7 +82,7 @@ def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
 
 
 def filler(name: str) -> bool:
-    """Tell whether an identity is a placeholder: zeros, one repeated digit, or no company.
+    """Tell whether an identity is a placeholder: zeros, one repeated digit, no company's number.
 
     In a real name, the company's number (OUI) is not zero, and the company's own part is not nearly
     all zeros or ones. Locally given names (NAA 3h of SPC-5, 7.7.6) are also placeholders, because

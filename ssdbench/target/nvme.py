@@ -362,7 +362,7 @@ def energy_wh(health: bytes) -> int | None:
 
 
 def power_histogram(page: bytes) -> dict[float, int]:
-    """Return the buckets of the power log (25h): lowest power in W, and the seconds in it."""
+    """Return the buckets of the power log (25h): each one's lowest power in W, and its seconds."""
     listed, size = number(page, 12, 2), max(number(page, 24, 2), 8)
     starts = range(64, min(64 + listed * size, len(page) - 7), size)
     return {watts(page, at + 4) or 0.0: number(page, at, 4) for at in starts}

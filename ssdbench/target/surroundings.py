@@ -179,8 +179,8 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 def made_of(kernel: str, called: Callable[[str], str], sysfs: Sysfs) -> str:
     """Describe what a mapping (dm, md) consists of: its table, or its members in order.
 
-    `called` returns a name for each lower device that does not change. The text is empty for any
-    other device, and if the table cannot be read.
+    `called` returns a lasting name for each lower device. The text is empty for any other device,
+    and if the table cannot be read.
     """
     base = f"/sys/block/{kernel}"
     names = {(sysfs.find(f"/sys/class/block/{n}/dev") or "").strip(): n
