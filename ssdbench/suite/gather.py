@@ -66,7 +66,7 @@ def require_comparable(first: Gathered, second: Gathered) -> None:
 
 
 def run_directories(places: Sequence[Path]) -> Iterator[Path]:
-    """Yield named runs, and runs below named directories. Raises UsageError if there are none."""
+    """Yield named runs, and runs below named directories. Raises UsageError if no run is found."""
     seen: dict[Path, Path] = {}
     for place in places:
         found = [place] if _is_run(place) else list(_below(place, MOST_DEPTH))
