@@ -146,7 +146,7 @@ def _answered(database: Any, sql: str) -> tuple[tuple[str, ...], tuple[tuple[Any
 
 
 def _bytes_of(cell: object) -> int:
-    """Return the memory that a cell uses, in bytes; a nested cell counts as its text."""
+    """Return the memory that a cell uses, in bytes; for a nested cell, of its text."""
     nested = isinstance(cell, list | tuple | dict)
     return getsizeof(str(cell) if nested else cell) + REFERENCE_BYTES
 

@@ -256,7 +256,7 @@ def require_whole(part: Part) -> None:
 
 
 def _kept(directory: Path, name: str) -> Path:
-    """Return the path of a JSON file of a store; a file with the name of format 1 comes first."""
+    """Return the path of a JSON file of a store; a file with the name of format 1 is preferred."""
     old = directory / name.removeprefix("_")
     return old if old.exists() else directory / name
 
