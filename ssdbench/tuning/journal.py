@@ -169,7 +169,7 @@ class SettingsJournal:
         return change
 
     def remember(self, setting: Setting, was: str) -> Change:
-        """Record a change on disk before `apply`, or the caller for an ATA password, makes it."""
+        """Record a change on disk before it is made by `apply` (an ATA password: by the caller)."""
         with waiting(self._path.parent / NUMBERS):
             journals = self._path.parent.glob("*.jsonl")
             last = max((c.n for path in journals for c in read(path).changes), default=0)
