@@ -145,7 +145,7 @@ class Probed(Inside):
 
 
 class PlannedStage(Part):
-    """The plan of a stage; each range has the least and the most likely value."""
+    """The plan of a stage; each range goes from the lowest to the highest likely value."""
 
     name: str
     kind: str
