@@ -70,7 +70,7 @@ ELSEWHERE: dict[str, tuple[str, int, tuple[str, ...]]] = {
     ),
     "files of an overlay": ("host/test_overlays.py", len(overlays.STATES), ()),
     "files of ours": ("host/test_marked_files.py", len((copied_over, formatted)), ()),
-    "swapped as fio starts": (
+    "exchanged when fio starts": (
         "host/test_swapped_targets.py",
         0,
         (
@@ -78,7 +78,7 @@ ELSEWHERE: dict[str, tuple[str, int, tuple[str, ...]]] = {
             "def test_a_node_that_is_swapped_for_another_one_as_fio_starts_is_not_followed",
         ),
     ),
-    "released for a step": (
+    "claim released for a step": (
         "host/test_released_claim.py",
         0,
         (
@@ -100,7 +100,7 @@ ELSEWHERE: dict[str, tuple[str, int, tuple[str, ...]]] = {
             "def test_nobody_but_root_says_that_file_systems_on_the_drive_are_the_runs_own",
         ),
     ),
-    "changed since": (
+    "changed after consent or after a stop": (
         "host/test_resume_and_retire.py",
         2,
         (
