@@ -24,7 +24,7 @@ from ssdbench.units import format_capacity, format_duration
 
 
 class Budget(Model):
-    """Store how a profile was shortened to a limit of time or wear; without cuts it fits whole."""
+    """Store how a profile was shortened to a time or wear; without cuts the whole profile fits."""
 
     seconds: float | None = None  # as given
     max_wear_percent: float | None = None  # of the rated endurance, as given

@@ -62,9 +62,9 @@ class Which(ProfileModel):
     stream: Text | None = None
     """With `job`: one of its streams or groups; only for `latency`."""
     direction: Literal["read", "write", "flush", "trim"] | None = None
-    """With `job` or `replay`, and only for `latency`: the direction that is limited. Without it the
-    slowest of reads, writes and flushes is limited, but not trims. A replay has only reads and
-    writes."""
+    """With `job` or `replay`, and only for `latency`: the direction that is limited. Without it,
+    the limit is for the slowest of reads, writes and flushes, not for trims. A replay has only
+    reads and writes."""
     replay: Text | None = None
     """A replayed trace, by its name; only for `latency`."""
 

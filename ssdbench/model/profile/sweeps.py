@@ -153,8 +153,8 @@ class Sweep(Extendable):
     """Jobs at the same time."""
     engine: Many[IoEngine] = Field(default=(IoEngine.LIBAIO,), min_length=1)
     """How requests reach the drive: by libaio or io_uring, by io_uring with fixed buffers
-    (io_uring_fixed), also polled (io_uring_polled), or as NVMe commands past the block layer
-    (io_uring_cmd)."""
+    (io_uring_fixed) or with fixed buffers and polling (io_uring_polled), or as NVMe commands past
+    the block layer (io_uring_cmd)."""
     span: Span = WHOLE
     """Part of the drive that is used, from its start."""
     where_possible: bool = False
