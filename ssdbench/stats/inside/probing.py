@@ -161,7 +161,7 @@ def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
 
 
 def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
-    """Return the bytes written until the rate falls for good, and the rates before and after."""
+    """Return the bytes until the rate falls for good, and the rates before and after; or None."""
     rate = np.asarray(per_second, dtype=np.float64)
     for index in range(2, len(rate) - 2):
         # The rate may fall in the second of these two seconds.

@@ -1,7 +1,7 @@
 """Judge what several drives of one model, measured alike, show about their lot and model.
 
-The rate that is used of each drive is the lower end of the 95 % interval of its mean; a drive that
-is not VALIDATED is ranked below every rate. Outliers are drives that are far from the median of all
+For each drive, the lower end of the 95 % interval of its mean rate is used; a drive that is not
+VALIDATED is ranked below every rate. Outliers are drives that are far from the median of all
 drives, compared with the MAD (median absolute deviation). `effects` tests with one linear model and
 F tests (extra sum of squares) whether firmware, slot, host, temperature or wear change the rate; it
 does so only where the drives can separate these conditions. Two lots are compared point by point
