@@ -99,7 +99,7 @@ class Interference(PointStage):
 
 
 def _at(point: Point, bytes_per_s: float) -> Point:
-    """Return a point whose writers' rate, until now a share in percent, is a rate in requests."""
+    """Return a point in which the writers' share, stored as a rate in percent, becomes a rate."""
     streams = tuple(
         _scaled(one, bytes_per_s / one.mean_bytes / 100) if one.name == WRITERS else one
         for one in point.workload.streams

@@ -2,9 +2,9 @@
 
 Each rate is offered in one run of the generator: first the drive settles, then requests are
 counted. A search multiplies the rate by a factor until a rate fails, and then bisects. If it is not
-clear whether a rate keeps the limit, this rate is offered once more for longer. The result of the
-first search is not used. Each search uses other offsets and arrival times; the answer is the lowest
-result of the other searches. The latency of a request is the time from when the request was due.
+clear whether a rate keeps the limit, this rate is offered once more for longer. The first search is
+not part of the answer. Each search uses other offsets and arrival times; the answer is the lowest
+result of the later searches. The latency of a request is the time from when the request was due.
 The percentile is computed over the requests of all clients.
 
 Overhead: one run of the generator per rate, about six rates per search. Limits: rates are tried in

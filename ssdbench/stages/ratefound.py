@@ -49,7 +49,7 @@ def answer(
 ) -> RateFound:
     """Return the lowest rate of all finished searches, and a list of all offered rates.
 
-    `looked` has the rates that the first search offered; its result is not used.
+    `looked` has the rates that the first search offered; this search is not part of the answer.
     """
     ended = [one for one in searched if one.ended]
     workload = sought.workload

@@ -101,7 +101,7 @@ def fills(name: str, regions: Sequence[Region], *, seed: int, most_bytes: int) -
 
 
 def bytes_written(way: StrideWay, passes: int, regions: Sequence[Region]) -> int:
-    """Return all bytes that one way of sending requests writes; `passes` bytes are in passes."""
+    """Return all bytes that one way of sending requests writes, from the bytes of its passes."""
     if way is StrideWay.ONLY_READS:
         return 0
     full = sum(min(BUFFER_BYTES, region.length_bytes) for region in regions)

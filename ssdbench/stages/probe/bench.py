@@ -176,7 +176,7 @@ class Bench:
     ) -> tuple[Direction, Direction]:
         """Write at random at depth 1; flush after every `every` writes.
 
-        Return both directions' totals.
+        Return the totals of writes and of flushes.
         """
         job = self._job(Pattern.RANDOM, block_bytes, 0, 1, span_bytes, writes * block_bytes)
         (done,) = self._start([replace(job, flush_every=every)]).outcome().jobs

@@ -199,7 +199,7 @@ class Flushes:
         return part(size_bytes, FLUSH_SPAN_BYTES) + round((1 + COLLECTING) * size_bytes) + 2 * once
 
     def ask(self, bench: Bench) -> Answer:
-        """Measure before garbage collection begins; without an answer, measure again during it."""
+        """Measure before garbage collection; without an answer, measure again during collection."""
         span = part(bench.size_bytes, FLUSH_SPAN_BYTES)
         bench.fill(span)
         said = _flush_costs(bench, span)
