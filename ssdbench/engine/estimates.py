@@ -260,7 +260,7 @@ def remaining(plan: StagePlan, at_work_s: float) -> StagePlan:
 
 
 def narrower(left: StagePlan, rest: StagePlan) -> StagePlan:
-    """Return the range that both plans of a stage's rest allow: the plan by time and by units."""
+    """Return the overlap of two plans for a stage's rest: one by time, and one by units."""
     least_s = max(left.seconds[0], rest.seconds[0])
     least = max(left.bytes_written[0], rest.bytes_written[0])
     return replace(

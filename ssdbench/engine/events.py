@@ -146,7 +146,7 @@ class Reporter:
     def doing(
         self, text: str, fraction: Callable[[], float | None], *, done: Sequence[Any] = ()
     ) -> None:
-        """Set the text of the stage's current step; `fraction` returns the done share of the stage.
+        """Set the text of the current step; `fraction` returns the share of the stage that is done.
 
         `done` has the finished units of the stage.
         """

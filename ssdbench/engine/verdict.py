@@ -54,7 +54,7 @@ def run_verdict(
     findings: Sequence[Finding],
     plan: CapacityPlan = NO_PLAN,
 ) -> Verdict:
-    """Return a run's verdict from the points that its capacity plan uses, or from all points.
+    """Return a run's verdict from the points that its plan uses, or from all without a plan.
 
     If the drive was measured at several fill levels, only the highest level decides.
     """
@@ -94,7 +94,7 @@ def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[Poi
 
 
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
-    """Return a finding if the capacity plan can use no point, or if points it does not use fail."""
+    """Return a finding if the plan can use no point, or if points it does not use are invalid."""
     points = [point for stage in stages for point in stage.points]
     rated = any(isinstance(stage.found, RateFound | LoadFound | ReplayFound) for stage in stages)
     if not (points or rated) or not named(plan):
