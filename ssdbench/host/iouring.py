@@ -64,8 +64,8 @@ class Rings:
     """Count the requests that have ended in all rings of a process, from the kernel's counters.
 
     The kernel shows the tail of each completion queue in /proc/PID/fdinfo (since Linux 5.16), but
-    not while the process submits requests, because it then holds the ring's lock. In this case the
-    file is read again. The last count of a ring that was closed stays part of the sum.
+    not while the process submits requests, because the process then holds the ring's lock. In this
+    case the file is read again. The last count of a ring that was closed stays part of the sum.
     """
 
     def __init__(self, pid: int, root: Path = ROOT) -> None:

@@ -89,7 +89,7 @@ class Procfs:
             return None
 
     def seen(self, mount: Mount, path: str) -> Path:
-        """Return the path by which we can reach `path` of the mount namespace of `mount`."""
+        """Return the path by which we can reach `path` in the mount namespace of `mount`."""
         root = self._proc / str(mount.seen_by) / "root" if mount.seen_by else Path("/")
         return root / path.lstrip("/")
 

@@ -291,8 +291,8 @@ PACKING_LEVEL = 3  # packs 1 MiB in a few ms; higher levels gain little
 def pack_logs(paths: Iterable[Path]) -> None:
     """Replace files by compressed files; a file that cannot be compressed is kept.
 
-    The same bytes always give the same compressed file. After a crash, either the file, or its
-    compressed file, or both remain.
+    The same bytes always give the same compressed file. After a crash, the file or its compressed
+    file remains, or both.
     """
     for path in paths:
         beside = path.with_name(f".{path.name}.tmp")

@@ -105,7 +105,7 @@ class BlockUsage:
         return any(m.mount_point in SYSTEM_PATHS for m in self._of(self._procfs.mounts()))
 
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
-        """Return those mounts that are on the device, also btrfs and overlay (with own numbers)."""
+        """Return those mounts that are on the device, even with other numbers (btrfs, overlay)."""
         numbers = self._numbers
         ours = Wanted(devices=self._devices, inodes=self._below[1])
         file_systems = {
