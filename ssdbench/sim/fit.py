@@ -155,7 +155,7 @@ def _rates(
 
 
 def fit(runs: Sequence[Observed]) -> Fit:
-    """Return the drive that fits these runs best. Raises UsageError if they fit no drive."""
+    """Return the drive that fits these runs best. Raises UsageError if the runs fit no drive."""
     plain = [run for run in runs if run.writes.kind != REWRITE]
     zoned = [run for run in runs if run.writes.kind == REWRITE]
     if not plain:

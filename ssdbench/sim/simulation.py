@@ -67,7 +67,7 @@ def fills(drive: Drive) -> float:
 
 
 def age(drive: Drive, job: Job, at_fills: float) -> None:
-    """Write until `at_fills` drive fills were written. Raises UsageError if it had more before."""
+    """Write until `at_fills` drive fills were written. Raises UsageError if the drive had more."""
     left = round((at_fills - fills(drive)) * drive.capacity_bytes)
     if left < 0:
         raise UsageError(
