@@ -122,7 +122,7 @@ def require_end(directory: Path, code: int | None) -> None:
 
 
 def worker(directory: Path) -> ProcessId:
-    """Return the process that carries out the run, or did. Raises UsageError if it is unknown."""
+    """Return the process that carries, or carried, out the run. Raises UsageError if unknown."""
     path = directory / PROCESS
     try:
         fields = json_object(read_regular(path))

@@ -156,7 +156,7 @@ def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
     """Wait until the processes of all runs have ended; forward signals. Raises Interrupted.
 
     After a second signal the runs stop at once, but still restore host settings. The kernel kills
-    the processes of the runs when this process ends, so it waits for them.
+    the processes of the runs when this process ends, so this process waits for them.
     """
     told = 0
     try:

@@ -169,7 +169,10 @@ class Guest:
         return replace(answer, failed_boots=failed)
 
     def close(self) -> None:
-        """Shut the guest down. Raises GuestTrouble when its kernel reported trouble during this."""
+        """Shut the guest down.
+
+        Raises GuestTrouble when its kernel reported trouble while it did.
+        """
         if not self.is_up:
             return
         shown = self._console_bytes()

@@ -41,7 +41,7 @@ class Wear:
 
     @property
     def share(self) -> float | None:
-        """Return the run's most bytes as a share of the given rated endurance; None without one."""
+        """Return the most bytes of the run as a share of the rated endurance; None if not given."""
         return self.most_bytes / TB / self.endurance_tb if self.endurance_tb else None
 
     @property

@@ -326,8 +326,8 @@ def read(path: Path) -> Pending:
 def parse(data: bytes) -> Pending:
     """Parse the text of a journal; an incomplete last line is ignored.
 
-    If a change is recorded as restored or forgotten, all earlier changes of this setting are done
-    as well, because a restore writes the value before the first change.
+    If a change is recorded as restored or forgotten, no earlier change of this setting is left to
+    restore either, because a restore writes the value before the first change.
     """
     held = records.read(data)
     changes: list[Change] = []

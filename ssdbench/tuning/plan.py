@@ -457,7 +457,7 @@ _COALESCE = "coalesced interrupts delay completions"
 def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
     """Return settings inside a drive; `bus` names its bus.
 
-    Raises HostLacks if it has no such setting.
+    Raises HostLacks if the drive lacks a wished setting.
     """
     return [
         *_write_cache(wishes.write_cache, bus, drive),
