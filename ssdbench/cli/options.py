@@ -350,7 +350,7 @@ def limits(function: Callable[..., R]) -> Callable[..., R]:
 
     @wraps(function)
     def limited(*args: Any, max_time: float | None, max_writes: int | None, **others: Any) -> R:
-        from ssdbench.engine.stage import Limits  # imports pydantic, too
+        from ssdbench.engine.stage import Limits  # also imports pydantic
 
         return function(*args, limits=Limits(max_time, max_writes), **others)
 

@@ -121,7 +121,7 @@ class World:
     """The functions by which a run talks to its user and reads its host; tests replace them."""
 
     emit: Callable[[Event], None]
-    interrupted: Callable[[], int | None] = lambda: None  # number of the signal that came, if any
+    interrupted: Callable[[], int | None] = lambda: None  # number of the signal that came, or None
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity  # reads what else the host does
     facts: Callable[[TargetInfo], Mapping[str, str]] = current_facts  # reads facts of the host

@@ -20,7 +20,7 @@ _SUPPORTED = 1  # IO_URING_OP_SUPPORTED
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _ENDED = re.compile(r"^CqTail:\s*(\d+)$", re.MULTILINE)
-_TRIES = 100  # tries: while a ring is being filled, the kernel shows no counter
+_TRIES = 100  # tries: while the process submits requests, the kernel shows no counter
 _TRY_AGAIN_S = 100e-6
 _COUNTS_TO = 1 << 32
 

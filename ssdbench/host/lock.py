@@ -76,7 +76,7 @@ def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[Non
         with command.inherited(descriptor):
             yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # frees it for programs that inherited it, too
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # also frees it for programs that inherited it
         os.close(descriptor)
 
 
@@ -150,7 +150,7 @@ def led(directory: Path | None = None) -> bool:
 def target_lock(target_id: str, directory: Path | None = None) -> Lock:
     """Return the lock of the target with this identity; remove locks that killed processes left."""
     directory = directory or lock_directory()
-    # Remove target locks of killed processes; the caller holds the host's lock meanwhile.
+    # Remove target locks of killed processes; the caller must hold the host's lock.
     for path in directory.glob("target-*.lock"):
         try:
             descriptor = _locked(path)

@@ -56,7 +56,7 @@ def _behind(name: str, sysfs: Sysfs) -> Backing | None:
         answer = fcntl.ioctl(descriptor, GET_STATUS, bytes(_STATUS.size))
         asked = major_minor(os.fstat(descriptor).st_rdev)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # detached meanwhile
+        if error.errno == errno.ENXIO:  # detached since it was listed
             return None
         raise
     finally:

@@ -226,7 +226,7 @@ class Points(Model):
     order: tuple[str, ...] = ()  # names of the repeats, in the order of measurement
     declared: DeclaredExtra | None = None
     again: Repeat | None = None  # the warm-up's workload, measured again after all points
-    conversions: tuple[Repeat, ...] = ()  # change the layout of the data; they do not count
+    conversions: tuple[Repeat, ...] = ()  # change the layout of the data; part of no point
     host_ceiling_iops: dict[str, float] = {}  # by point: the rate of this host without a drive
     interference: tuple[InterferenceCurve, ...] = ()  # one for each read load
 

@@ -123,7 +123,7 @@ class SlowDuring(Model):
     """Store the slow requests of a repeat, in the buckets of the drive's latency monitor."""
 
     begins_ms: tuple[int, ...]  # where each bucket begins
-    of_drive: tuple[int, ...]  # requests in each bucket that the drive counted, too
+    of_drive: tuple[int, ...]  # requests in each bucket that the drive also counted
     of_host: tuple[int, ...]  # requests that were slow, but not in the drive
 
 
@@ -171,7 +171,7 @@ class Basis(Model):
     horizon_s: float  # the bound is for means over this time
     pieces: int  # number of such means, or of shorter ones
     seconds: float  # steady seconds of this workload, in all phases of the run
-    fills: float  # drive fills that the run wrote meanwhile
+    fills: float  # drive fills that the run wrote during this time
     rhythm_s: float | None = None  # period of the rate, if it has one that matters
     lower_level_iops: float | None = None  # if the rate moves between two levels
     upper_level_iops: float | None = None

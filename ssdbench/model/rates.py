@@ -24,7 +24,7 @@ class OfferedRate(Model):
     reason: str  # why it did not; empty if it did
     clients: int = 0  # that shared the rate
     busy_share: float = 0.0  # share of the requests that were due while every client was busy
-    window_s: float = 0.0  # length of the window that counts
+    window_s: float = 0.0  # length of the judged window
     beyond: float = 0.0  # requests beyond the percentile, in the direction that had fewer
     stalls: int = 0  # how often waits rose above the limit
     due_iops: float = 0.0  # of requests that were due: random arrivals can be more or fewer

@@ -82,7 +82,7 @@ class TraceSummary(Model):
 class ReplayRun(UnitRecord):
     """Store one replay of the trace, from the first request to the last."""
 
-    replay: int  # from 1; replays before the first that counts have 0 or less
+    replay: int  # from 1; replays that are not part of the result have 0 or less
     took_s: float  # until the last request ended
     asked_s: float  # until the last request was due
     ended: bool  # False if it was stopped because the drive fell too far behind

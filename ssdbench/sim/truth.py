@@ -186,7 +186,7 @@ def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
     if alpha > 20:
         return 1.0
     if p["gc_policy"] == FIFO and cold:
-        return None  # FIFO collection moves the cold data, too
+        return None  # FIFO collection also moves the cold data
     if p["gc_policy"] == FIFO:
         return fifo_write_amplification(alpha)
     per_block = flash.superblock_units // _together(p, load)

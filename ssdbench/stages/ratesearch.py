@@ -36,7 +36,7 @@ MORE_CLIENTS = 4  # factor of clients if requests waited for a free client
 BUSY_OF_TAIL = 0.1  # of the requests slower than the percentile; more must not wait for a client
 OMISSION_FACTOR = 1.1  # report waits if they make the percentile so many times larger
 LASTS_S = 1800.0  # length of a constant load
-SETTLES_S = 600.0  # first part of a constant load, which does not count
+SETTLES_S = 600.0  # first part of a constant load, which is left out
 LOWER = 1.05  # rate that did not last / rate that is offered next
 MOST_LOWER = 3  # most lower rates that are offered
 MOST_REQUESTS = 10_000_000  # of one run of fio, whose log is read as a whole
@@ -79,7 +79,7 @@ class RateGoal:
 class OfferedRate:
     """Describe one run of the generator at one rate."""
 
-    search: int  # number of the search; 0 is the first search, which does not count
+    search: int  # number of the search; 0 is the first search, not part of the answer
     step: int  # number of the run within the search, from 1
     rate_iops: float
     window_s: float

@@ -104,7 +104,7 @@ def is_flat(readings: Sequence[float]) -> bool:
     return (sum(newest) - sum(before)) / HEAT_LOOKS <= HEAT_FLAT_C
 
 
-PROOF_S = 300.0  # time of writes of one unit, and of two; minute 1 does not count
+PROOF_S = 300.0  # time of writes of one unit, and of two; minute 1 is left out
 
 
 def unit_proof(context: Context, workload: Workload, named: MappingUnit, name: str) -> MappingUnit:

@@ -26,7 +26,7 @@ from ssdbench.model.workload import IoEngine
 from ssdbench.stats.compare import ALPHA, compare
 from ssdbench.units import NS_PER_S
 
-# Against plain io_uring only the layer differs; against libaio the submission interface, too.
+# Against plain io_uring only the layer differs; against libaio also the submission interface.
 _LIKE_IT = (IoEngine.IO_URING, IoEngine.LIBAIO)
 LEAST_REPEATS = 2
 

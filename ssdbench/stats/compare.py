@@ -94,7 +94,7 @@ def _of_mean(values: Floats, assumed: float) -> tuple[float, float]:
     n = len(values)
     lags = np.arange(1, n)
     inflation = 1 + 2 * float(((1 - lags / n) * assumed**lags).sum())
-    # If neighbouring values are correlated, the variance of a sample is too small, too.
+    # If neighbouring values are correlated, the variance of a sample is also too small.
     seen = max(1 - (inflation - 1) / (n - 1), 0.05)
     return float(values.var(ddof=1)) / seen * inflation / n, n / inflation
 

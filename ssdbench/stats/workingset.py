@@ -48,7 +48,7 @@ class Blocks:
             self._seen_ns = self._seen_ns[stays]
             mine = _sampled(number, self._level)
             number, time_ns = number[mine], time_ns[mine]
-            # Reuses of dropped blocks stay counted, because they are a sample of all reuses, too.
+            # Reuses of dropped blocks stay counted, because they are also a sample of all reuses.
         between = np.diff(at)[again]
         octave = np.floor(np.log2(np.maximum(between, 1))).astype(np.int64)
         self._reuse += np.bincount(octave, minlength=OCTAVES)

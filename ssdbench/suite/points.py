@@ -36,7 +36,7 @@ from ssdbench.units import KIB, NS_PER_S, format_ns, format_size
 
 T = TypeVar("T")
 
-UNSETTLED = 3  # extra repeats of a point of which some had not settled
+UNSETTLED = 3  # extra repeats of a point if some of its repeats had not settled
 USUAL = 4 * KIB  # bytes of a block, to which other sizes are compared
 US_PER_S = 1_000_000
 LOAD = {"read_percent", "iodepth", "numjobs"}  # fields that profile and workload share

@@ -24,7 +24,7 @@ class Names:
     model: str = ""
     serial: str = ""
     path: str = ""  # the place where the drive is plugged in
-    bridge: str = ""  # the USB bridge before the drive, if any
+    bridge: str = ""  # the USB bridge before the drive; empty without one
     told_serial: str = ""
     told_name: str = ""  # naa.…, eui.…
     controller: str = ""  # number of the NVMe controller in its subsystem

@@ -184,7 +184,7 @@ class Planned(Document):
     bytes_written: tuple[int, int]
     drive_fills: tuple[float, float]
     longest_s: float  # if each repeat settles as late as it may
-    rates: str  # that the plan counts on, and where they come from
+    rates: str  # from which the plan is estimated, and their source
     host_settings: dict[str, str]
     host_changes: tuple[str, ...]
     host_notes: tuple[str, ...]

@@ -399,7 +399,7 @@ def _follows(words: Sequence[int]) -> bool:
 
 def _verified(words: Sequence[int], rows: int, steps: Sequence[int]) -> Iterator[set[int]]:
     """Yield sets of words that may break fio's rule in a verified block: start, header, both."""
-    whole = _HEADER_BYTES // 8  # the words moved from the block's start follow the rule, too
+    whole = _HEADER_BYTES // 8  # the words moved from the block's start also follow the rule
     start = {n for n in steps if n < _HEADER_WORDS and n + rows >= whole}
     yield start
     for at, word in enumerate(words):

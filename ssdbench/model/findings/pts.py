@@ -65,7 +65,7 @@ class PtsPaused(FindingKind):
     severities = (Severity.WARNS,)
     remedy = "Run the test without a break for a result that others can compare."
 
-    rounds: tuple[int, ...]  # rounds that do not count
+    rounds: tuple[int, ...]  # rounds that are not judged
 
     def message(self) -> str:
         numbers = listed([str(number) for number in self.rounds])

@@ -85,8 +85,8 @@ def planned(result: RunResult) -> Planned | None:
     rate = partial(_rate, steady=steady)
     point, why = min(points, key=rate), ""
     if steady and wanted.demand_iops is not None:
-        # The plan may choose a deeper queue with a higher bound; then the headline uses this bound,
-        # too, so that the page has only one bound.
+        # The plan may choose a deeper queue with a higher bound; then the headline also uses this
+        # bound, so that the page has only one bound.
         answer = capacity_answer(result, wanted)
         if answer.point is not None and rate(answer.point) > rate(point):
             point, why = answer.point, answer.why_point

@@ -75,7 +75,7 @@ class Sustained:
     """Hold the sustained rate of a point and its bound."""
 
     bound_iops: float
-    mean_iops: float  # of all that counts
+    mean_iops: float  # of the evidence behind the bound
     horizon_s: float
     pieces: int  # means behind the bound
     seconds: float  # of evidence

@@ -432,7 +432,7 @@ def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Ou
     if subject.missed:
         return "fail", f"the drive does not keep up with the load: {subject.missed}"
     if not subject.validated:
-        moves = subject.at_most and limit.metric not in POWER  # the power moves too
+        moves = subject.at_most and limit.metric not in POWER  # the power also moves
         if moves and limit.lowest and not limit.kept_by(number.middle):
             return "fail", f"even the highest rate it may have is too low; {subject.why_not}"
         return "cannot tell", subject.why_not

@@ -93,7 +93,7 @@ class Depth:
     bound_iops: float | None  # None while its rate was still moving
     p99_upper_ns: float | None  # None where it was not published
     drives: int | None  # None if the bound cannot be planned with
-    used: bool  # whether the plan stands on it
+    used: bool  # whether the plan uses this depth
     unsteady: bool = False  # its rate was still moving
     verdict: str = ""  # VALIDATED or NOT VALIDATED: a number of drives never goes without it
 
@@ -117,7 +117,7 @@ class CapacityAnswer:
     wanted: CapacityPlan
     simulated: bool
     point: PointResult | None = None
-    why_point: str = ""  # why the plan stands on this one and no other
+    why_point: str = ""  # why the plan uses this point and no other
     depths: tuple[Depth, ...] = ()
     bound_iops: float | None = None  # of one drive, closed loop, from repeats that had settled
     slo_iops: float | None = None  # of one drive, open loop, within the limit of latency
@@ -175,7 +175,7 @@ def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResul
     returned; else only the deepest queue that these requests can fill.
     """
     points_used = [p for p in fullest(points) if _whole_drive(p) and _fits(p, wanted)]
-    # The last span of a span stage is the whole drive, too; it is used if no sweep measured the
+    # The last span of a span stage is also the whole drive; it is used if no sweep measured the
     # whole drive.
     points_used = [p for p in points_used if p.point.span_percent is None] or points_used
     if wanted.read_percent is None and points_used:
