@@ -112,8 +112,8 @@ def command(
     Values that are not given come from `plan` in the run's profile. Several runs are compared as
     candidates for the same demand; with --spread they are drives of one lot. Give --price, --power,
     --failure-rate, --endurance and --warranty once for all candidates, or once for each candidate
-    in the order of the runs. The exit code is 1 if a plan uses a number that is not validated, or
-    if the demand writes and no endurance is given.
+    in the order of the runs. The exit code is 1 if a plan uses a number that is not validated, if
+    the demand writes and no endurance is given, or if no number of drives keeps the limit of p99.
     """
     from ssdbench.report.comparison import render_plans
     from ssdbench.report.tables import csv_bytes, plans_table
@@ -145,7 +145,7 @@ def command(
         result, found = plans[0]
         simulated = ", a simulated drive" if found.simulated else ""
         _print(result, found, of=f"{result.target.name}{simulated}")
-    return 0 if all(found.validated for _, found in plans) else 1
+    return 0 if all(found.validated and found.plan for _, found in plans) else 1
 
 
 _OF_DRIVES = ("price", "power", "failure_rate", "endurance", "warranty")
@@ -219,7 +219,6 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
     """Print which candidate needs fewer drives, and a table with a column for each candidate."""
     from ssdbench.cli.documents.stored import Candidates
     from ssdbench.report.view import capacity as view
-    from ssdbench.report.view.words import letter
 
     line = view.candidates_line(plans)
     if as_json:
@@ -235,7 +234,7 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
     answer(line)
     answer(f"question: {plans[0][1].wanted.asked()}")
     answer("")
-    names = [letter(place) for place in range(len(plans))]
+    names = view.names_of(plans)
     for name, (result, found) in zip(names, plans, strict=True):
         answer(f"{name}: {result.target.name}{', simulated' * found.simulated}, {result.run_id}")
         for reason in (*found.reasons, *found.incomplete):
@@ -283,10 +282,10 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
 
     answer(view.answer_line(found), bad=not found.validated)
     answer(f"question: {found.wanted.asked()}")
-    if found.plan is not None:
-        rows = view.answer_rows([(result, found)], ["one drive of the plan"])
+    if found.plan is not None or found.no:
+        rows = view.answer_rows([(result, found)], view.names([result]))
         answer("")
-        answer(table(("", "answer"), rows[1:]))
+        answer(table(rows[0], rows[1:]))
         answer(view.MEANS)
     answer("")
     lines = [*view.sum_lines(found), *view.figures(found)]

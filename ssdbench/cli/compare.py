@@ -89,21 +89,22 @@ def command(
 def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
     """Print the differences in words, a small table, things not compared, and test results."""
     from ssdbench.report import comparison as view
-    from ssdbench.report.view.words import letter
+    from ssdbench.report.view.capacity import names as names_of
 
+    names = names_of(results)
     for line in view.answer_lines(results, comparison):
         answer(line)
     answer("")
-    for place, result in enumerate(results):
+    for name, result in zip(names, results, strict=True):
         simulated = " (simulated)" if result.target.simulated else ""
-        name = f"{letter(place)}: {result.run_id}, {result.target.name}"
-        answer(f"{name}{simulated}, {result.verdict}")
+        run = f"{name}: {result.run_id}, {result.target.name}"
+        answer(f"{run}{simulated}, {result.verdict}")
     answer("")
     several = len(results) > 2
-    heads = ("what", "answer", *(("earlier", "later", "runs") if several else ("A", "B")))
+    heads = ("what", "answer", *(("earlier", "later", "runs") if several else names))
     shown = [
         (row.label, row.answer, row.first, row.second, *([row.runs] * several))
-        for row in view.answer_table(comparison)
+        for row in view.answer_table(comparison, names)
     ]
     answer(table(heads, shown))
     for sentence in comparison.left_out:
@@ -113,7 +114,7 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
     rows = [
         (
             pair.label,
-            view.runs_of(pair),
+            view.runs_of(pair, names),
             view.bounds_words(pair),
             view.shift_words(pair),
             view.shift_interval(pair),
@@ -135,6 +136,9 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
 def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":
     from ssdbench.cli.documents import stored
     from ssdbench.report.comparison import answer_lines, measured_verdict, pair_verdict
+    from ssdbench.report.view.capacity import names as names_of
+
+    names = names_of(results)
 
     def number(one: "Measured") -> stored.ComparedNumber:
         return stored.ComparedNumber.of(
@@ -142,7 +146,7 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
             first=results[one.first].run_id,
             second=results[one.second].run_id,
             p_holm=one.p_corrected,
-            answer=measured_verdict(one)[1],
+            answer=measured_verdict(one, names)[1],
         )
 
     return stored.Compared(
@@ -167,7 +171,7 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
                 **asdict(pair.found),
                 p_holm=pair.p_corrected,
                 cannot_tell=pair.found.unsure,
-                answer=pair_verdict(pair)[1],
+                answer=pair_verdict(pair, names)[1],
             )
             for pair in comparison.pairs
         ),

@@ -19,6 +19,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.acceptance import middle, seen, wanted
 from ssdbench.report.view.capacity import answer_line, answer_of
 from ssdbench.report.view.headline import (
+    ANSWERED_NO,
     IN_PART,
     NOT_ANSWERED,
     Headword,
@@ -60,6 +61,7 @@ def run_lines(ended: Ended) -> Iterator[str]:
         yield f"question: {answer.wanted.asked()}"
         yield f"answer: {answer_line(answer)}"
     first = headline(result)
+    first = first.rate or first  # the answer has its own line
     if first.number != words.NONE:
         about = f", {first.holds_for}" if first.holds_for else ""
         yield f"{first.label}: {first.number} {first.unit}".rstrip() + about
@@ -146,7 +148,8 @@ def _per_watt(point: PointResult) -> str:
 
 def _why(result: RunResult, over: Headword) -> list[str]:
     if result.verdict == "VALIDATED":
-        beside = [beside_plan(result)] if over.word in (IN_PART, NOT_ANSWERED) else []
+        partly = over.word in (IN_PART, NOT_ANSWERED, ANSWERED_NO)
+        beside = [beside_plan(result)] if partly else []
         return [*filter(None, beside)]
     return _why_not(result) if over.word == result.verdict else [over.meaning]
 

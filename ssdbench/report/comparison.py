@@ -77,11 +77,14 @@ def much(first: float, second: float, more: str, less: str) -> str:
 FACTOR = 1.5  # smaller ratios are shown in percent
 
 
-def pair_verdict(pair: Pair) -> tuple[str, str]:
+Names = Sequence[str]  # of the runs, by their place on the command line
+
+
+def pair_verdict(pair: Pair, names: Names) -> tuple[str, str]:
     """Return colour and answer for a pair; "faster" and "slower" need two VALIDATED runs."""
-    later, earlier = words.letter(pair.second), words.letter(pair.first)
+    later, earlier = names[pair.second], names[pair.first]
     if pair.p_corrected > ALPHA:
-        if (differs := _bounds_apart(pair)) is not None:
+        if (differs := _bounds_apart(pair, names)) is not None:
             return "warn", f"{differs}; the means do not differ clearly"
         apart = pair.found.effect in (0.0, 1.0)  # yet the p-value is not small enough
         if pair.found.unsure:
@@ -101,9 +104,9 @@ def pair_verdict(pair: Pair) -> tuple[str, str]:
     return ("good" if faster else "bad"), said
 
 
-def measured_verdict(one: Measured) -> tuple[str, str]:
+def measured_verdict(one: Measured, names: Names) -> tuple[str, str]:
     """Return colour and answer for a measured rate within a latency limit, or for a p99."""
-    later, earlier = words.letter(one.second), words.letter(one.first)
+    later, earlier = names[one.second], names[one.first]
     rate, (first, second) = one.metric == RATE, one.values
     if one.differs is None:
         return "", f"{format_change(100 * (second / first - 1))}, not tested" if first else ""
@@ -122,16 +125,16 @@ def answer_lines(results: Sequence[RunResult], found: Compared) -> list[str]:
     The main point is the one with the lowest bound, the number to plan on. If all runs answer the
     same question, the first lines have the question and its answers.
     """
-    drives = []
+    drives, names = [], capacity.names(results)
     if asked := _asked(results):
         drives = [capacity.candidates_line(asked), f"question: {asked[0][1].wanted.asked()}"]
         drives += [
-            f"{words.letter(place)}: {capacity.answer_line(answer)}"
-            for place, (_, answer) in enumerate(asked)
+            f"{name}: {capacity.answer_line(answer)}"
+            for name, (_, answer) in zip(names, asked, strict=True)
         ]
     runs = dict.fromkeys((one.first, one.second) for one in found.every)
     against_first = [pair for pair in runs if pair[0] == 0]
-    return [*drives, *(_line(found, *pair) for pair in against_first or list(runs)[:1])]
+    return [*drives, *(_line(found, *pair, names) for pair in against_first or list(runs)[:1])]
 
 
 def _asked(results: Sequence[RunResult]) -> capacity.Plans:
@@ -141,7 +144,7 @@ def _asked(results: Sequence[RunResult]) -> capacity.Plans:
     return asked if same and len(asked) == len(results) else ()
 
 
-def _line(found: Compared, first: int, second: int) -> str:
+def _line(found: Compared, first: int, second: int, names: Names) -> str:
     """Return the comparison of two runs in one line: main point, p99, rates, number of points."""
     runs = (first, second)
     pairs = [pair for pair in found.pairs if (pair.first, pair.second) == runs]
@@ -152,22 +155,24 @@ def _line(found: Compared, first: int, second: int) -> str:
         main = min(pairs, key=lambda pair: min(_least(point) for point in pair.points))
         slow = [one for one in slow if one.label == main.label]
         before, after = (words.count(value) for value in main.means)
-        said = f"{pair_verdict(main)[1]} at {main.label}"
+        said = f"{pair_verdict(main, names)[1]} at {main.label}"
         parts.append(f"{said}: {after} against {before} IOPS")
     parts += [f"{measured_name(one)} {_both(one)}" for one in slow]
     if slow and not pairs:
         parts[-1] += f", at {slow[0].label}"
-    parts += [f"{measured_name(one)}: {measured_verdict(one)[1]}, {_both(one)}" for one in rates]
+    parts += [
+        f"{measured_name(one)}: {measured_verdict(one, names)[1]}, {_both(one)}" for one in rates
+    ]
     if len(pairs) > 1:
-        parts.append(_count_words(pairs))
+        parts.append(_count_words(pairs, names))
     return "; ".join(parts)
 
 
-def _count_words(pairs: Sequence[Pair]) -> str:
+def _count_words(pairs: Sequence[Pair], names: Names) -> str:
     """Return at how many points the later run is faster, slower, or not clearly different."""
     clear = [pair for pair in pairs if pair.p_corrected <= ALPHA]
     faster = sum(pair.found.shift > 0 for pair in clear)
-    later = words.letter(pairs[0].second)
+    later = names[pairs[0].second]
     return (
         f"of {counted(len(pairs), 'point')}, {later} is faster at {faster:,}, slower at "
         f"{len(clear) - faster:,}, and not clearly different at {len(pairs) - len(clear):,}"
@@ -193,13 +198,13 @@ def _both(one: Measured) -> str:
     return f"{second} against {first}{' (no difference shown)' * (one.differs is False)}"
 
 
-def _bounds_apart(pair: Pair) -> str | None:
+def _bounds_apart(pair: Pair, names: Names) -> str | None:
     """Return a sentence if the bounds of two runs differ much, else None."""
     first, second = pair.bounds
     low, high = sorted((first or 0.0, second or 0.0))
     if high <= 0 or high < BOUNDS_APART * low:
         return None
-    lower = words.letter(pair.second if (second or 0.0) < (first or 0.0) else pair.first)
+    lower = names[pair.second if (second or 0.0) < (first or 0.0) else pair.first]
     if low <= 0:
         return f"{lower} has no bound to plan on"
     return f"the bound of {lower} is {high / low:.2g} times lower"
@@ -246,8 +251,8 @@ def _least(point: PointResult | None) -> float:
 
 def _bound_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Table:
     columns: list[page.ColumnOf[Shared]] = [("Point", lambda one: words.times(one[0]))]
-    for place in range(len(results)):
-        columns.append((page.number(f"Run {words.letter(place)}"), partial(_bound_cell, place)))
+    for place, name in enumerate(capacity.names(results)):
+        columns.append((page.number(name), partial(_bound_cell, place)))
     columns.append((page.number("Difference of the highest from the lowest"), _apart))
     return page.table_of("Lower bounds of IOPS, the numbers to plan on", shared, columns)
 
@@ -271,7 +276,8 @@ def _bound_cell(place: int, one: Shared) -> page.Cell:
 def _interval_plots(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Plots:
     """Return a plot of all runs, in percent of the first run's mean of each point."""
     rows = [(words.times(label), _spans(points)) for label, points in shared[:MOST_DRAWN]]
-    names = tuple(f"{words.letter(n)}: {result.run_id}" for n, result in enumerate(results))
+    named = zip(capacity.names(results), results, strict=True)
+    names = tuple(f"{name}: {result.run_id}" for name, result in named)
     axis = "IOPS in percent of the first run's mean   (| = lower bound)"
     left = len(shared) - len(rows)
     more = f" {left} further points are in the tables." if left > 0 else ""
@@ -314,9 +320,10 @@ def _rate_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.
         for place, point in enumerate(points)
         if point is not None
     ]
+    run_names = _run_names(results)
     columns: list[page.ColumnOf[tuple[str, int, PointResult]]] = [
         ("Point", lambda one: words.times(one[0])),
-        ("Run", lambda one: _run_name(results, one[1])),
+        ("Run", lambda one: run_names[one[1]]),
     ]
     shown = [BOUND, MEAN, INTERVAL, *percentile_columns(50.0, 99.0, 99.9), MINUTE]
     columns += [(column, partial(_of_point, show)) for column, show in shown]
@@ -330,10 +337,11 @@ def _of_point(
     return show(one[2])
 
 
-def _run_name(results: Sequence[RunResult], place: int) -> str:
-    """Return the letter of a run, with "(simulated)" if other runs measured real drives."""
+def _run_names(results: Sequence[RunResult]) -> list[str]:
+    """Return the names of the runs, with "(simulated)" if other runs measured real drives."""
     mixed = len({result.target.simulated for result in results}) > 1
-    return f"{words.letter(place)}{' (simulated)' * (mixed and results[place].target.simulated)}"
+    named = zip(capacity.names(results), results, strict=True)
+    return [f"{name}{' (simulated)' * (mixed and one.target.simulated)}" for name, one in named]
 
 
 def _is_series(results: Sequence[RunResult]) -> bool:
@@ -351,14 +359,14 @@ def _series(
         for place, (before, after) in enumerate(zip(results, results[1:], strict=False), start=1)
         if before.target.firmware != after.target.firmware
     }
+    names = capacity.names(results)
     told = [
-        f"before run {words.letter(place)} the firmware changed from {old or 'none'} to "
-        f"{new or 'none'}"
+        f"before run {names[place]} the firmware changed from {old or 'none'} to {new or 'none'}"
         for place, (old, new) in updates.items()
     ]
     changed = words.sentence("; ".join(told)) if told else "The firmware stayed the same."
     ticks = tuple(
-        (float(n), f"{words.letter(n)}: {result.target.firmware}".rstrip(": "))
+        (float(n), f"{names[n]}: {result.target.firmware}".rstrip(": "))
         for n, result in enumerate(results)
     )
     lines = []
@@ -384,20 +392,20 @@ def _series(
         ),
     )
     figures = [page.Plots([plot])] if lines else []
-    return [page.Prose(changed, tone="warn" if told else ""), *figures, _changes(found)]
+    return [page.Prose(changed, tone="warn" if told else ""), *figures, _changes(found, names)]
 
 
-def _changes(found: Compared) -> page.Prose | page.Table:
+def _changes(found: Compared, names: Names) -> page.Prose | page.Table:
     """Return a table of the points that changed from one run to the next."""
     changed: list[tuple[Pair, page.Cell]] = []
     for pair in sorted(found.pairs, key=lambda pair: pair.second):
-        tone, said = pair_verdict(pair)
+        tone, said = pair_verdict(pair, names)
         if pair.second == pair.first + 1 and tone:
             changed.append((pair, page.Cell(said, tone)))
     if not changed:
         return page.Prose("The tests below show no change of any point from one run to the next.")
     columns: list[page.ColumnOf[tuple[Pair, page.Cell]]] = [
-        ("Runs", lambda one: _runs_of(one[0])),
+        ("Runs", lambda one: _runs_of(one[0], names)),
         ("Point", lambda one: words.times(one[0].label)),
         ("Bound", lambda one: bounds_words(one[0])),
         ("Answer", lambda one: one[1]),
@@ -407,14 +415,18 @@ def _changes(found: Compared) -> page.Prose | page.Table:
     )
 
 
-def runs_of(one: Pair | Measured) -> str:
-    """Return the letters of the two runs of a row, such as `B against A`."""
-    return f"{words.letter(one.second)} against {words.letter(one.first)}"
+def runs_of(one: Pair | Measured, names: Names) -> str:
+    """Return the names of the two runs of a row, such as `B against A`."""
+    return f"{names[one.second]} against {names[one.first]}"
 
 
-def _runs_of(one: Pair | Measured) -> str:
-    """Return the letters of the two runs of a row so that a browser keeps them on one line."""
-    return runs_of(one).replace(" ", words.NO_BREAK)
+def _runs_of(one: Pair | Measured, names: Names) -> str:
+    """Return short names of the two runs of a row so that a browser keeps them on one line."""
+    said = runs_of(one, names)
+    return said.replace(" ", words.NO_BREAK) if len(said) <= ONE_LINE else said
+
+
+ONE_LINE = 16  # most characters that a narrow column keeps on one line
 
 
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
@@ -446,14 +458,14 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
         page.Prose(words.sentence(words.times(line[:1].upper() + line[1:])), tone=tone)
         for line in answer_lines(results, found)
     ]
+    names = capacity.names(results)
     blocks: list[page.Block] = [first, _named(results)]
     if asked := _asked(results):
-        names = [words.letter(place) for place in range(len(results))]
-        good = all(answer.validated for _, answer in asked)
-        blocks[0] = replace(first, tone="good" if good else "bad")
-        blocks += [lines.pop(0), *capacity.answer_blocks(asked, names)]
+        blocks[0] = replace(first, tone=_tone(asked))
+        blocks.insert(1, lines.pop(0))  # the question
+        blocks += capacity.answer_blocks(asked, names)
     blocks += lines
-    later, earlier = ("later run", "earlier run") if several else ("B", "A")
+    later, earlier = ("later run", "earlier run") if several else (names[1], names[0])
     columns: list[page.ColumnOf[AnswerRow]] = [
         ("What", lambda row: words.times(row.label)),
         *([("Runs", lambda row: row.runs)] if several else []),
@@ -461,17 +473,23 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
         (page.number(earlier), lambda row: row.first),
         (page.number(later), lambda row: row.second),
     ]
-    blocks.append(page.table_of("What was compared", answer_table(found), columns))
+    blocks.append(page.table_of("What was compared", answer_table(found, names), columns))
     if found.left_out:
         blocks.append(page.Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
     return blocks
 
 
+def _tone(plans: capacity.Plans) -> str:
+    """Return the colour of several answers: that of the one that is least safe."""
+    tones = {capacity.TONES[capacity.standing(answer)] for _, answer in plans}
+    return next(tone for tone in ("bad", "note", "good") if tone in tones)
+
+
 def _named(results: Sequence[RunResult]) -> page.Prose:
-    """Return a paragraph that says which run each letter stands for."""
+    """Return a paragraph that says which run each name stands for."""
     runs = (
-        f"{words.letter(place)}: {result.target.name}, run {result.run_id}"
-        for place, result in enumerate(results)
+        f"{name}: {result.target.name}, run {result.run_id}"
+        for name, result in zip(capacity.names(results), results, strict=True)
     )
     return page.Prose(f"{'; '.join(runs)}.")
 
@@ -487,20 +505,20 @@ class AnswerRow(NamedTuple):
     first: str
 
 
-def answer_table(found: Compared) -> list[AnswerRow]:
+def answer_table(found: Compared, names: Names) -> list[AnswerRow]:
     """Return a row for each comparison: points first, then rates within a limit, then p99s."""
     rows = []
     for pair in found.pairs:
-        tone, said = pair_verdict(pair)
+        tone, said = pair_verdict(pair, names)
         first, second = (words.count(value) for value in pair.means)
         label = f"{_short(pair.label)}, IOPS"
-        rows.append(AnswerRow(label, runs_of(pair), said, tone, second, first))
+        rows.append(AnswerRow(label, runs_of(pair, names), said, tone, second, first))
     for one in (*found.rates, *found.latencies):
-        tone, said = measured_verdict(one)
+        tone, said = measured_verdict(one, names)
         first, second = (measured_value(value, one.metric) for value in one.values)
         name = "IOPS" if one.metric == RATE else measured_name(one)
         label = f"{_short(one.label)}, {name}"
-        rows.append(AnswerRow(label, runs_of(one), said, tone, second, first))
+        rows.append(AnswerRow(label, runs_of(one, names), said, tone, second, first))
     return rows
 
 
@@ -512,12 +530,10 @@ def _short(label: str) -> str:
 def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
     """Return the page of `capacity`: the answer, then the calculation for each candidate."""
     labels = tuple(dict.fromkeys(words.simulated_label(result.target) for result, _ in plans))
-    names = [words.letter(place) for place in range(len(plans))]
+    names = capacity.names_of(plans)
     found: list[page.Section] = []
     if len(plans) > 1:
-        good = all(answer.validated for _, answer in plans)
-        line = words.sentence(capacity.candidates_line(plans))
-        lead = page.Prose(line, tone="good" if good else "bad")
+        lead = page.Prose(words.sentence(capacity.candidates_line(plans)), tone=_tone(plans))
         rest = [
             *_mixed(labels),
             page.Prose(f"Question: {plans[0][1].wanted.asked()}."),
@@ -527,11 +543,11 @@ def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
         found.append(page.Section("answer", "Answer", [lead, *rest]))
     found += [
         page.Section(
-            f"plan-{name}",
+            f"plan-{words.letter(place)}",
             f"{name}: {result.target.name}",
             [capacity.lead(answer), *capacity.blocks(result, answer)],
         )
-        for name, (result, answer) in zip(names, plans, strict=True)
+        for place, (name, (result, answer)) in enumerate(zip(names, plans, strict=True))
     ]
     return rendered(
         page.Sheet(
@@ -555,8 +571,9 @@ def _mixed(labels: Iterable[str]) -> list[page.Block]:
 
 
 def _run_table(results: Sequence[RunResult]) -> page.Table:
+    names = capacity.names(results)
     columns: list[page.ColumnOf[tuple[int, RunResult]]] = [
-        ("Run", lambda one: f"{words.letter(one[0])}: {one[1].run_id}"),
+        ("Run", lambda one: f"{names[one[0]]}: {one[1].run_id}"),
         ("Started", lambda one: words.moment(one[1].started_at)),
         (
             "Target",
@@ -577,9 +594,9 @@ def _explained(found: Compared) -> list[page.Block]:
     told = (
         "Each point is tested twice: by an exact Mann-Whitney test of its repeats, and by a test "
         "of its means that allows for similar neighbouring repeats. The larger p-value counts, "
-        f"after Holm's correction for {counted(len(found.pairs), 'comparison')}. “B against A” "
-        "means how run B differs from run A. Shift: the median of all differences in IOPS "
-        "(Hodges-Lehmann) with its 95 % interval, in percent of the mean of run A. Bound: how the "
+        f"after Holm's correction for {counted(len(found.pairs), 'comparison')}. “X against Y” "
+        "means how run X differs from run Y. Shift: the median of all differences in IOPS "
+        "(Hodges-Lehmann) with its 95 % interval, in percent of the mean of run Y. Bound: how the "
         f"number to plan on differs. “{FASTER.capitalize()}”: {FASTER_MEANS}. The answers hold "
         "for these drives at the time of the runs, not for other drives of the same models."
     )
@@ -592,18 +609,15 @@ def _explained(found: Compared) -> list[page.Block]:
 
 
 def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
-    def runs(pair: Pair) -> str:
-        later, earlier = (_run_name(results, place) for place in (pair.second, pair.first))
-        simulated = later.endswith(")") or earlier.endswith(")")
-        return f"{later} against {earlier}" if simulated else _runs_of(pair)
+    names, run_names = capacity.names(results), _run_names(results)
 
     def verdict(pair: Pair) -> page.Cell:
-        tone, answer = pair_verdict(pair)
+        tone, answer = pair_verdict(pair, names)
         return page.Cell(answer, tone)
 
     columns: list[page.ColumnOf[Pair]] = [
         ("Point", lambda pair: words.times(pair.label)),
-        ("Runs", runs),
+        ("Runs", lambda pair: _runs_of(pair, run_names)),
         ("Answer", verdict),
         (page.number("Bound"), bounds_words),
         (page.number("IOPS"), lambda pair: words.count(value_of(pair.points[1], "iops"))),
@@ -618,18 +632,18 @@ def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
 
 SIDES = ("", "against_")
 _OF_SIDE = {"run_id": "str", "firmware": "str", "verdict": "str"} | POINT_NUMBERS
-_OF_PAIR: dict[str, tuple[str, Callable[[Pair], object]]] = {
-    "bound_change_percent": ("Float64", lambda pair: pair.bound_percent),
-    "shift_iops": ("Float64", lambda pair: pair.found.shift),
-    "shift_low_iops": ("Float64", lambda pair: pair.found.shift_low),
-    "shift_high_iops": ("Float64", lambda pair: pair.found.shift_high),
-    "effect": ("Float64", lambda pair: pair.found.effect),
-    "p_holm": ("Float64", lambda pair: pair.p_corrected),
-    "answer": ("str", lambda pair: pair_verdict(pair)[1]),
-    "metric": ("str", lambda _: "iops"),
-    "direction": ("str", lambda _: "total"),
-    "metric_value": ("Float64", lambda pair: pair.means[1]),
-    "against_metric_value": ("Float64", lambda pair: pair.means[0]),
+_OF_PAIR: dict[str, tuple[str, Callable[[Pair, Names], object]]] = {
+    "bound_change_percent": ("Float64", lambda pair, _: pair.bound_percent),
+    "shift_iops": ("Float64", lambda pair, _: pair.found.shift),
+    "shift_low_iops": ("Float64", lambda pair, _: pair.found.shift_low),
+    "shift_high_iops": ("Float64", lambda pair, _: pair.found.shift_high),
+    "effect": ("Float64", lambda pair, _: pair.found.effect),
+    "p_holm": ("Float64", lambda pair, _: pair.p_corrected),
+    "answer": ("str", lambda pair, names: pair_verdict(pair, names)[1]),
+    "metric": ("str", lambda _pair, _: "iops"),
+    "direction": ("str", lambda _pair, _: "total"),
+    "metric_value": ("Float64", lambda pair, _: pair.means[1]),
+    "against_metric_value": ("Float64", lambda pair, _: pair.means[0]),
 }
 COMPARISON_TYPES = {
     "workload": "str",
@@ -640,12 +654,13 @@ COMPARISON_TYPES = {
 
 def comparison_csv(results: Sequence[RunResult], found: Compared) -> bytes:
     """Return the content of the CSV file that `compare --csv` writes."""
+    names = capacity.names(results)
     rows = [
         {
             "workload": pair.label,
             **_csv_side("", results[pair.second], pair.points[1]),
             **_csv_side("against_", results[pair.first], pair.points[0]),
-            **{name: value(pair) for name, (_, value) in _OF_PAIR.items()},
+            **{name: value(pair, names) for name, (_, value) in _OF_PAIR.items()},
         }
         for pair in found.pairs
     ]
@@ -658,7 +673,7 @@ def _csv_measured(results: Sequence[RunResult], one: Measured) -> Row:
     row: Row = {
         "workload": one.label,
         "p_holm": one.p_corrected,
-        "answer": measured_verdict(one)[1],
+        "answer": measured_verdict(one, capacity.names(results))[1],
         "metric": one.metric,
         "direction": one.direction,
         "metric_value": one.values[1],

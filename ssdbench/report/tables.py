@@ -32,7 +32,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import answer_line, answer_of, marked
+from ssdbench.report.view.capacity import answer_line, answer_of, marked, names_of
 from ssdbench.report.view.words import simulated_label
 from ssdbench.stats.bounds.point import without_bound
 from ssdbench.stats.planning.capacity import Limit
@@ -144,11 +144,18 @@ PLAN_TYPES = {
     "decided_by": "str",
     **{f"{limit}_headroom_percent": "Float64" for limit in Limit},
     "planned_iops": "Float64",
+    "bound_iops": "Float64",
+    "load_iops": "Float64",
+    "missed_drives": "Int64",
+    "kept_load_iops": "Float64",
+    "missed_load_iops": "Float64",
+    **{f"lat_p99_{way}_limit_ns": "Float64" for way in _DIRECTIONS[:2]},
     **{f"lat_p99_{way}_{of}": "Float64" for way in _DIRECTIONS for of in ("ns", "upper_ns")},
     "price": "Float64",
     "price_per_tb": "Float64",
     "power_w": "Float64",
     "life_years": "Float64",
+    "needed_life_years": "Float64",
     "verdict": "str",
     "reasons": "str",
     "answer": "str",
@@ -467,6 +474,12 @@ def _capacity_rows(result: RunResult) -> Iterator[Row]:
     for need in made.needs if made else ():
         metric = f"capacity_{need.limit}_headroom_percent"
         yield common | _number(metric, _percent(need.headroom), "%", how)
+    for metric, value in (
+        ("capacity_kept_load_iops", found.kept_load_iops),
+        ("capacity_missed_load_iops", found.missed_load_iops),
+    ):
+        if value is not None:
+            yield common | _number(metric, value, "1/s", "offered to one drive")
     for one in found.latencies:
         at = words.mark_unvalidated(f"{one.stage}, at {one.measured_iops:.0f} IOPS", one.why_not)
         number = _number("capacity_p99_ns", one.p99_ns, "ns", at)
@@ -480,15 +493,20 @@ def _why(found: CapacityAnswer) -> str:
 def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
     """Return the table that `capacity` writes: a row for each run, in the command line's order."""
     rows: list[Row] = []
-    for place, (result, found) in enumerate(plans):
+    for name, (result, found) in zip(names_of(plans), plans, strict=True):
         made, latencies = found.plan, {one.direction: one for one in found.latencies}
         headroom = {need.limit: need.headroom for need in made.needs} if made else {}
         rows.append(
             _of_run(result)
             | {
-                "candidate": words.letter(place),
+                "candidate": name,
                 "drives": made and marked(f"{made.drives}", found.verdict),
                 "missed_drives": found.missed_drives,
+                "bound_iops": made and made.bound_iops,
+                "kept_load_iops": found.kept_load_iops,
+                "missed_load_iops": found.missed_load_iops,
+                "load_iops": found.wanted.load_iops,
+                "needed_life_years": found.wanted.warranty_years,
                 "decided_by": made and str(made.decided_by),
                 "planned_iops": made and made.planned_iops,
                 "price": made and made.cost,
@@ -505,6 +523,10 @@ def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
                 f"lat_p99_{way}_{name}": value
                 for way, one in latencies.items()
                 for name, value in (("ns", one.p99_ns), ("upper_ns", one.upper_ns))
+            }
+            | {
+                f"lat_p99_{way}_limit_ns": 1e9 * limit_s
+                for way, limit_s in found.wanted.limits_s.items()
             }
         )
     return Tidy(rows, PLAN_TYPES)

@@ -26,6 +26,7 @@ from ssdbench.report.view import (
     words,
 )
 from ssdbench.report.view.headline import (
+    ANSWERED_NO,
     ASKED,
     COMPARED,
     IN_PART,
@@ -112,6 +113,8 @@ def _reasons(result: RunResult, word: str) -> list[str]:
         return []
     if word == NOT_ANSWERED and (answer := capacity.answer_of(result)):
         return [*answer.reasons, *filter(None, [beside_plan(result)])]
+    if word == ANSWERED_NO:
+        return [*filter(None, [beside_plan(result)])]
     return [beside_plan(result)] if word == IN_PART else findings.reasons(result)
 
 

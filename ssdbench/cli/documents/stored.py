@@ -4,6 +4,7 @@ from typing import Literal
 
 from ssdbench.cli.documents import Document, Part
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.rates import PlannedRound
 from ssdbench.model.replay import TraceSummary
 from ssdbench.stats.lots.population import LotPoint, Questions
 from ssdbench.stats.planning.capacity import Plan
@@ -116,6 +117,10 @@ class CapacityPlanned(Document):
     latencies: tuple[PlannedLatency, ...]  # p99 at the planned load of a drive
     other_load_iops: float | None  # the nearest load with a p99, if none is the planned load
     missed_drives: int | None  # fewer drives, at whose load p99 missed its limit
+    kept_load_iops: float | None  # highest validated load of one drive that kept p99
+    missed_load_iops: float | None  # lowest such load that missed a limit of p99
+    rounds: tuple[PlannedRound, ...]  # at the planned load, if the first missed a limit of p99
+    no: str  # a measured no: p99 at each load, of which all missed a limit; empty otherwise
     changes: tuple[Change, ...]  # the same plan with one input changed
 
 

@@ -1,8 +1,9 @@
 """Show the capacity plan: how many drives a demand needs, from the bound of one drive."""
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ from ssdbench.stats.planning.runplan import (
     PlannedLatency,
     capacity_answer,
     changes,
+    kept_limits,
+    limits_s,
 )
 from ssdbench.units import (
     counted,
@@ -81,21 +84,37 @@ def answer_of(result: RunResult) -> CapacityAnswer | None:
     return None if wanted is None else capacity_answer(result, wanted)
 
 
-def answer_beside(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
-    """Yield the facts below the headline: drives, the deciding limit, p99 at the planned load."""
-    asked = f"Drives for {_demand(answer.wanted)}"
-    if answer.plan is None:
-        yield asked, "no plan"
-        return
-    yield asked, marked(f"{answer.plan.drives:,}", answer.verdict)
-    yield "Decided by", _decided(answer.plan)
-    for one in answer.latencies:
-        p99, limits_s = format_ns(one.p99_ns), answer.wanted.limits_s
-        name, _, value = _one_latency(one, limits_s).partition(f" {p99}")
-        yield (
-            f"{name} at the planned {format_count(answer.plan.planned_iops)} IOPS",
-            f"{p99}{value}",
-        )
+def in_head(result: RunResult, answer: CapacityAnswer, rate: page.Headline) -> page.Headline:
+    """Return the headline of a run with a question: the answer first, then the rate of a drive."""
+    made, (name,), wanted = answer.plan, names([result]), answer.wanted
+    grown = bool(wanted.growth_percent) or wanted.peak != 1  # else the question has the load
+    simulated = " (simulated drive)" if answer.simulated else ""
+    number, unit, label = "No answer", "", "Do not buy by this answer"
+    if made is not None:
+        number = f"{made.drives:,}"
+        unit = marked("drive" if made.drives == 1 else "drives", answer.verdict)
+        unit += f", {_spares(made)}"
+        label = "Do not buy by this number" if answer.reasons else f"Drives of {name} to buy"
+    elif answer.no:
+        number, unit = "No", marked("count of drives keeps this", answer.verdict)
+        label = "Do not decide by this answer" if answer.reasons else f"Drives of {name} to buy"
+    _, *rows = measured_rows(answer)
+    return replace(
+        rate,
+        label=f"{label}{simulated}",
+        number=number,
+        unit=unit,
+        holds_for=f"for {_demand(wanted)}" if grown else "",
+        question=answer.wanted.asked(),
+        meaning="",
+        beside=(),
+        rate=rate,
+        answer=answer_line(answer),
+        answer_tone=TONES[standing(answer)],
+        table=_table("Measured, and its limit", [MEASURED, *map(_unbroken, rows)], ())
+        if rows
+        else None,
+    )
 
 
 def carried(answer: CapacityAnswer) -> str:
@@ -105,24 +124,53 @@ def carried(answer: CapacityAnswer) -> str:
         return ""
     gone = f", even after {counted(made.reserve, 'drive')} failed" if made.reserve else ""
     of = f"Each of the {made.drives:,} drives" if made.drives > 1 else "The one drive"
-    return f"{of} carries at most {format_count(made.planned_iops)} of them{gone}."
+    return f"{of} carries at most {format_count(made.planned_iops)} IOPS{gone}."
 
 
 def _demand(wanted: CapacityPlan) -> str:
-    """Format the demand with growth and bursts, such as `4,000 IOPS + 30 %, peak x 2`."""
-    years = "" if wanted.years == 1 else f" a year for {counted_years(wanted.years)}"
-    growth = f" + {wanted.growth_percent:g} %{years}" if wanted.growth_percent else ""
-    peak = "" if wanted.peak == 1 else f", peak x {exact(wanted.peak)}"
-    return f"{format_count(wanted.demand_iops or 0.0)} IOPS{growth}{peak}"
+    """Format the load: `10,648 IOPS = 4,000 now x 1.331 (10 % a year, 3 years) x 2 (peak)`."""
+    said = format_count(wanted.load_iops or 0.0)
+    parts = [f"{exact(wanted.demand_iops or 0.0)} now"]
+    if wanted.growth_percent:
+        grown = f"{wanted.growth_percent:g} % a year, {counted_years(wanted.years)}"
+        parts.append(f"{factor_text(wanted, _printed(said))} ({grown})")
+    if wanted.peak != 1:
+        parts.append(f"{exact(wanted.peak)} (peak)")
+    return f"{said} IOPS = {' x '.join(parts)}"
+
+
+def product(wanted: CapacityPlan, load: float) -> str:
+    """Format how growth and bursts make the load, such as `2,000 x 1.331 x 2 = 5,324 IOPS`.
+
+    Without growth and bursts, this is only the load.
+    """
+    parts = [exact(wanted.demand_iops or 0.0)]
+    if wanted.growth_percent:
+        parts.append(factor_text(wanted, load))
+    if wanted.peak != 1:
+        parts.append(exact(wanted.peak))
+    return f"{' x '.join(parts)} = {exact(load)} IOPS" if len(parts) > 1 else f"{exact(load)} IOPS"
+
+
+def factor_text(wanted: CapacityPlan, load: float) -> str:
+    """Format the growth with enough digits that the product of the printed numbers is the load."""
+    each = (wanted.demand_iops or 0.0) * wanted.peak
+    shown = exact(load)
+    half = 0.5 * 10.0 ** -len(shown.partition(".")[2])
+    texts = (f"{wanted.growth_factor:.{digits}g}" for digits in range(4, 17))
+    return next(
+        (one for one in texts if abs(each * float(one) - load) <= half), f"{wanted.growth_factor}"
+    )
 
 
 def blocks(result: RunResult, answer: CapacityAnswer) -> list[page.Block]:
     """Return the question, the calculation, and the inputs that the user did not give."""
     question = page.Prose(f"Question: {answer.wanted.asked()}.")
     found: list[page.Block] = [question]
+    if answer.plan is not None or answer.no:
+        found += answer_blocks([(result, answer)], names([result]))
     if answer.plan is not None:
         found += [
-            *answer_blocks([(result, answer)], ["Answer"]),
             _lines("The calculation", sum_lines(answer)),
             _lines("Load, life and cost", figures(answer)),
         ]
@@ -179,34 +227,58 @@ def verdict_of(answer: CapacityAnswer) -> str:
     return answer.verdict if answer.point else "no plan"
 
 
+def standing(answer: CapacityAnswer) -> str:
+    """Return how an answer stands: `buy`, `no` (measured and validated), `incomplete`, `unsafe`."""
+    if answer.reasons:
+        return "unsafe"
+    if answer.no:
+        return "no"
+    return "buy" if answer.validated else "incomplete"
+
+
+TONES = {"buy": "good", "no": "note", "incomplete": "bad", "unsafe": "bad"}
+
+
 def answer_line(answer: CapacityAnswer) -> str:
-    """Return the answer in one line: drives, the limit that decides their number, p99, verdict."""
-    if answer.plan is None:
-        verdict = f"; {answer.verdict}" if answer.point else ""
-        return f"No plan: {'; '.join(answer.reasons)}{verdict}"
+    """Return the answer in one line: drives, what decides their number, p99, verdict."""
     made = answer.plan
     simulated = " (simulated drive)" if answer.simulated else ""
-    drives = _drives(answer, made, "drive")
-    drives += "" if answer.validated else f" {answer.verdict}{simulated}"
-    spares = f"{made.reserve:,} of them spares" if made.reserve > 1 else "1 of them a spare"
-    if (missed := answer.missed_drives) is not None:
-        between = ", none between was measured" * (made.drives - missed > 1)
-        drives += f" ({made.drives:,} keep the limit of p99, {missed:,} miss it{between})"
-    drives += f", {spares}" if made.reserve else ", no spares"
+    verdict = f"; {answer.verdict}" if answer.point else ""
+    why = "; ".join((*answer.reasons, *answer.incomplete))
+    if answer.no:
+        because = f"; why: {why}" if why else ""
+        return f"No: {answer.no}; more drives were not measured{verdict}{simulated}{because}"
+    if made is None:
+        return f"No plan: {why}{verdict}"
+    drives = counted(made.drives, "drive")
+    drives = f"Buy {drives}" if answer.validated else f"{drives} {answer.verdict}{simulated}"
+    drives += f", {_spares(made)}"
     decided = _decided(made)
     which = {Limit.RATE: "of a drive", Limit.LATENCY: "with which a drive keeps the limit"}
-    if made.decided_by in which and missed is None:
+    if (missed := answer.missed_drives) is not None:
+        decided += f": {missed:,} miss the limit of p99, {made.drives:,} keep it"
+        decided += _not_measured(answer, made)
+    elif made.decided_by in which:
         share = f"{answer.wanted.utilisation_percent:g} % of the {format_bound(made.bound_iops)}"
         decided += f" (at most {share} IOPS {which[made.decided_by]})"
-    why = "; ".join((*answer.reasons, *answer.incomplete))
     end = f"{answer.verdict}{simulated}" if answer.validated else f"why: {why}"
     return f"{drives}, decided by {decided}; {_latency_words(answer, made)}; {end}"
 
 
-def _drives(answer: CapacityAnswer, made: Plan, noun: str = "") -> str:
-    """Return the number of drives, or the lowest and highest number if it is not certain."""
-    most = counted(made.drives, noun) if noun else f"{made.drives:,}"
-    return most if answer.missed_drives is None else f"{answer.missed_drives + 1:,} to {most}"
+def _spares(made: Plan) -> str:
+    if made.reserve > 1:
+        return f"{made.reserve:,} of them spares"
+    return "1 of them a spare" if made.reserve else "no spares"
+
+
+def _not_measured(answer: CapacityAnswer, made: Plan) -> str:
+    """Return which numbers of drives may be enough, too, but were not measured; may be empty."""
+    between = range((answer.missed_drives or made.drives) + 1, made.drives)
+    if not between:
+        return ""
+    if len(between) == 1:
+        return f", {between[0]:,} was not measured"
+    return f", {between[0]:,} to {between[-1]:,} were not measured"
 
 
 def _decided(made: Plan) -> str:
@@ -221,7 +293,10 @@ def _name(limit: Limit) -> str:
 
 def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
     at_work = counted(made.drives - made.reserve, "drive")
-    shared = f"{format_count(made.load_iops)} IOPS on {at_work}"
+    grown = answer.wanted.growth_percent or answer.wanted.peak != 1
+    iops = format_count(made.load_iops)
+    total = product(answer.wanted, _printed(iops)) if grown else f"{iops} IOPS"
+    shared = f"{total} on {at_work}"
     load = f"at the planned {format_count(made.planned_iops)} IOPS per drive ({shared})"
     if answer.latencies:
         limits_s = answer.wanted.limits_s
@@ -259,19 +334,27 @@ def _one_latency(one: PlannedLatency, limits_s: Mapping[Any, float]) -> str:
 def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     """Return the answer for one drive: the text of each cell, by column name."""
     made = answer.plan
-    if made is None:
-        return {DRIVES: words.NONE, "verdict": verdict_of(answer)}
-    cells = {
-        DRIVES: marked(_drives(answer, made), answer.verdict),
-        "decided by": _name(made.decided_by),
+    loads = {
+        KEEPS: answer.kept_load_iops,
+        MISSES: answer.missed_load_iops,
     }
+    known = {name: format_count(iops) for name, iops in loads.items() if iops is not None}
+    if made is None:
+        none = marked("no count is enough", answer.verdict) if answer.no else words.NONE
+        return {DRIVES: none} | known | {"verdict": verdict_of(answer)}
+    cells = {
+        DRIVES: marked(f"{made.drives:,}", answer.verdict),
+        "decided by": _name(made.decided_by),
+        PLANNED: format_count(made.planned_iops),
+        BOUND: format_bound(made.bound_iops),
+    } | known
     left = {need.limit: need.headroom for need in made.needs}
     for limit in Limit:
         if limit in left:
             unused = left[limit]
-            percent = "none" if unused is None else f"{format_figure(100 * unused)} %"
+            none = "none known" if limit is Limit.LATENCY else "none"
+            percent = none if unused is None else f"{format_figure(100 * unused)} %"
             cells[f"headroom: {_name(limit)}"] = percent
-    cells[PLANNED] = format_count(made.planned_iops)
     for one in answer.latencies:
         name = OF_DIRECTIONS.get(one.direction, "p99")
         cells[name] = f"{format_ns(one.p99_ns)}{' NOT VALIDATED' * bool(one.why_not)}"
@@ -285,14 +368,76 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     if made.power_w is not None:
         cells["power, W"] = exact(made.power_w)
     if made.wear is not None and made.wear.life_years is not None:
-        cells["life, years"] = format_figure(made.wear.life_years)
+        cells[LIFE] = format_figure(made.wear.life_years)
     return cells | {"verdict": answer.verdict}
 
 
-def answer_blocks(plans: Plans, names: Sequence[str]) -> list[page.Block]:
+def answer_limits(answer: CapacityAnswer) -> dict[str, str]:
+    """Return the limits that the numbers of an answer have to keep: by column name, their text."""
+    wanted = answer.wanted
+    p99s = {
+        f"{OF_DIRECTIONS[way]}, at most": format_ns(1e9 * limit_s)
+        for way, limit_s in wanted.limits_s.items()
+    }
+    if p99s:
+        p99s["p99, at most"] = format_ns(1e9 * min(wanted.limits_s.values()))
+    own = {PLANNED: f"{wanted.utilisation_percent:g} % of the bound"}
+    return p99s | own | {LIFE: f"needs {wanted.warranty_years:g}"}
+
+
+MEASURED = ("", "measured", "limit")
+
+
+def measured_rows(answer: CapacityAnswer) -> list[tuple[str, str, str]]:
+    """Return the titles and rows of a short table: what was measured, beside what it must keep."""
+    made, limits = answer.plan, answer_limits(answer)
+    cells = answer_cells(answer)
+    rows = []
+    if made is not None:
+        share = f"{answer.wanted.utilisation_percent:g} % of {cells[BOUND]}"
+        usable = f"{format_bound(made.usable_iops)} ({share})"
+        rows.append(("IOPS of each drive", cells[PLANNED], usable))
+    for name in (*OF_DIRECTIONS.values(), "p99"):
+        most = f"{name}, at most"
+        if name in cells and most in cells:
+            ends = cells[name], cells[most]
+            shown = ends[0] if ends[0] == ends[1] else f"{ends[0]}, at most {ends[1]}"
+            rows.append((f"{name} at this load", shown, limits.get(most, words.NONE)))
+    if made is not None and not answer.latencies and answer.wanted.limits_s:
+        rows.append(("p99 at this load", cells["p99"], limits["p99, at most"]))
+    rows += _missed_rows(answer)
+    if LIFE in cells:
+        rows.append((LIFE, cells[LIFE], limits[LIFE]))
+    return [MEASURED, *rows]
+
+
+def _unbroken(row: Sequence[str]) -> tuple[str, ...]:
+    """Keep each number of a row on one line with its unit."""
+    return tuple(re.sub(r"(?<=\d) (?=\S{1,2}\b|%)", words.NO_BREAK, text) for text in row)
+
+
+def _missed_rows(answer: CapacityAnswer) -> Iterator[tuple[str, str, str]]:
+    """Yield a row for each limit of p99 and each round whose load missed it."""
+    limits = limits_s(
+        answer.wanted, answer.point.point.workload.read_percent if answer.point else 0
+    )
+    for one in answer.rounds:
+        if kept_limits(one, limits) is not False:
+            continue
+        at = f"with {one.drives:,} drives ({format_count(one.load_iops)} IOPS each)"
+        if one.missed:
+            yield at, one.missed, words.NONE
+        for p99 in one.p99:
+            if (limit_s := limits.get(p99.direction)) is not None:
+                most = "" if p99.bound is None else f", at most {format_ns(p99.bound)}"
+                name = f"{OF_DIRECTIONS[p99.direction]} {at}"
+                yield name, f"{format_ns(p99.value)}{most}", format_ns(1e9 * limit_s)
+
+
+def answer_blocks(plans: Plans, named: Sequence[str]) -> list[page.Block]:
     """Return `answer_rows` as a table of a page, followed by an explanation of its rows."""
-    _, *rows = answer_rows(plans, names)
-    table = _table("The answer", [("Number", *names), *rows], names)
+    titles, *rows = answer_rows(plans, named)
+    table = _table("The answer", [("Number", *titles[1:]), *rows], titles[1:-1])
     return [table, page.Prose(words.sentence(MEANS))]
 
 
@@ -300,24 +445,56 @@ def _tone(text: str) -> str:
     return "bad" if text.endswith(("NOT VALIDATED", "INCOMPLETE")) else ""
 
 
-def answer_rows(plans: Plans, names: Sequence[str]) -> list[tuple[str, ...]]:
+def names(results: Sequence[RunResult]) -> list[str]:
+    """Return a short name for the drive of each run; letters A, B, C if two names are equal."""
+    found = [_short(result) for result in results]
+    if len({*found}) < len(found):
+        return [words.letter(place) for place in range(len(found))]
+    return found
+
+
+def _short(result: RunResult) -> str:
+    """Return the model of a drive in at most `LONGEST_NAME` characters."""
+    target = result.target
+    name = (target.sim_model or "").split(",")[0] or target.model or target.name
+    name = name.removeprefix("sim:").split(",")[0].rpartition("/")[2]
+    first, _, rest = name.partition(" ")
+    if len(name) > LONGEST_NAME and rest:
+        name = rest  # without the maker: the rest tells the models apart
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+LONGEST_NAME = 16
+
+
+def answer_rows(plans: Plans, named: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the small table of answers: the titles, then a row for each number.
 
-    The table has a column for each drive and few characters, so that it fits a terminal of 80
-    columns and a phone.
+    The table has a column for each drive and one for the limit, and few characters, so that it fits
+    a terminal of 80 columns and a phone.
     """
     cells = [answer_cells(found) for _, found in plans]
+    limits = [answer_limits(found) for _, found in plans]
     order = [name for name in _NAMES if any(name in own for own in cells)]
-    rows = [(name, *(own.get(name, words.NONE) for own in cells)) for name in order]
-    return [("", *names), *rows]
+    rows = [
+        (
+            name,
+            *(own.get(name, words.NONE) for own in cells),
+            " / ".join(dict.fromkeys(own[name] for own in limits if name in own)),
+        )
+        for name in order
+    ]
+    return [("", *named, "limit"), *rows]
 
 
 DRIVES, PLANNED = "drives with spares", "planned IOPS, each"
+BOUND, LIFE = "IOPS bound, each", "life, years"
+KEEPS, MISSES = "load that keeps p99", "load that misses p99"
 _NAMES = (
-    DRIVES, "decided by", *(f"headroom: {_name(limit)}" for limit in Limit), PLANNED,
+    DRIVES, "decided by", PLANNED, BOUND,
     "p99 of reads", "p99 of reads, at most", "p99 of writes", "p99 of writes, at most", "p99",
-    "p99, at most",
-    "price", "price per TB", "power, W", "life, years", "verdict",
+    "p99, at most", KEEPS, MISSES, *(f"headroom: {_name(limit)}" for limit in Limit),
+    "price", "price per TB", "power, W", LIFE, "verdict",
 )  # fmt: skip
 MEANS = (
     "decided by: the limit that needs the most drives; headroom: unused share of what the drives "
@@ -325,46 +502,55 @@ MEANS = (
     "share of the load that is known to keep p99, for reserve "
     f"{100 * DEGRADED_UTILISATION:g} % of their bounds, for load and rebuild together; {PLANNED}: "
     "the load of a drive while the spares are gone; p99: measured within "
-    f"{100 * LOAD_TOLERANCE:g} % of this load; life: until the rated endurance is used up"
+    f"{100 * LOAD_TOLERANCE:g} % of this load; {KEEPS}, {MISSES}: IOPS of one drive, as measured; "
+    "life: until the rated endurance is used up"
 )
 
 
 def candidates_line(plans: Plans) -> str:
-    """Return which candidate needs fewer drives or costs less, such as `B: 10 drives against 21`.
-
-    `plans` is in the order of the command line: the first candidate is A, the second B.
-    """
-    named = {id(found): words.letter(place) for place, (_, found) in enumerate(plans)}
+    """Return which candidate to buy: `Buy 10 drives of A (decided by wear), against 21 of B`."""
+    named = {id(found): name for (_, found), name in zip(plans, names_of(plans), strict=True)}
     ordered = [found for _, found in cheapest_first(plans)]
     best, *others = ordered
     if best.plan is None:
-        return "No drive has a plan"
+        return "; ".join(f"{named[id(one)]}: {answer_line(one)}" for one in ordered)
     priced = _all_priced(plans)
 
     def text(one: CapacityAnswer, noun: str = "") -> str:
         made = one.plan
         if made is None:
-            return "no plan"
+            return marked("no count", one.verdict) if one.no else "no plan"
         cost = f" for {exact(made.cost)}" if priced and made.cost is not None else ""
-        return marked(f"{_drives(one, made, noun)}{cost}", one.verdict)
+        count = counted(made.drives, noun) if noun else f"{made.drives:,}"
+        return marked(f"{count}{cost}", one.verdict)
+
+    def why(one: CapacityAnswer) -> str:
+        made = one.plan
+        if made is None:
+            return " (p99 misses its limit at each load that was measured)" if one.no else ""
+        return f" (decided by {_decided(made)}{_not_measured(one, made)})"
 
     equal = [one for one in ordered if one.validated and text(one) == text(best)] or [best]
     others = [one for one in others if all(one is not other for other in equal)]
-    several = len(ordered) > 2
-    against = [text(one) + (f" ({named[id(one)]})" if several else "") for one in others]
-    decided = [
-        f"{named[id(one)]} by {_decided(one.plan)}" for one in ordered if one.plan is not None
-    ]
-    said = f"{listed([named[id(one)] for one in equal])}: {text(best, 'drive')}"
-    said += " each" * (len(equal) > 1) + (f" against {listed(against)}" if against else "")
-    return f"{said}; decided: {', '.join(decided)}"
+    either = " or of ".join(f"{named[id(one)]}{why(one)}" for one in equal)
+    against = [f"{text(one)} of {named[id(one)]}{why(one)}" for one in others]
+    said = f"Buy {text(best, 'drive')}" if best.validated else text(best, "drive")
+    said += f" of {either}" + (f", against {listed(against)}" if against else "")
+    if not all(one.validated for one in ordered):
+        return said  # each number that is not validated has its own mark
+    return f"{said}; {VALIDATED}{' (simulated drives)' * any(one.simulated for one in ordered)}"
+
+
+def names_of(plans: Plans) -> list[str]:
+    """Return the short names of the drives of these plans, in their order."""
+    return names([result for result, _ in plans])
 
 
 def lead(answer: CapacityAnswer) -> page.Prose:
     """Return the answer of a plan in a box, for pages whose headline does not show the answer."""
     label = " The drive is simulated, so this is no plan for drives that you can buy."
     simulated = label if answer.simulated else ""
-    tone = "good" if answer.validated else "bad"
+    tone = TONES[standing(answer)]
     return page.Prose(f"{words.sentence(answer_line(answer))}{simulated}", tone=tone)
 
 
@@ -478,15 +664,14 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
 
 def _load_lines(wanted: CapacityPlan, load: float) -> Iterator[Line]:
     """Yield the steps from the demand to the load: growth and bursts increase the demand."""
-    carry = f"{exact(load)} IOPS to carry"
-    if wanted.peak == 1 and wanted.years == 1:
-        yield Line("Growth", f"+ {wanted.growth_percent:g} % = {carry}")
-        return
     if wanted.vms is not None and wanted.iops_each is not None:
         yield Line("Machines", f"{wanted.vms:,} x {exact(wanted.iops_each)} IOPS")
-    growth = f"+ {wanted.growth_percent:g} % a year for {counted_years(wanted.years)}"
-    yield Line("Growth", f"{growth} = x {wanted.growth_factor:.6g}")
-    yield Line("Peak", f"x {exact(wanted.peak)} = {carry}")
+    if wanted.growth_percent:
+        growth = f"+ {wanted.growth_percent:g} % a year for {counted_years(wanted.years)}"
+        yield Line("Growth", f"{growth} = x {factor_text(wanted, load)}")
+    if wanted.peak != 1:
+        yield Line("Peak", f"x {exact(wanted.peak)}")
+    yield Line("Load to carry", product(wanted, load))
 
 
 def counted_years(years: float) -> str:

@@ -36,10 +36,10 @@ from ssdbench.report.metrics import (
 from ssdbench.report.tables import variation_percent
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import (
-    answer_beside,
-    answer_line,
     answer_of,
     carried,
+    in_head,
+    standing,
     wanted_plan,
 )
 from ssdbench.report.view.findings import all_findings
@@ -130,20 +130,11 @@ def headline(result: RunResult) -> Headline:
     answer = answer_of(result)
     if answer is None:
         return top
-    # If p99 at the planned load is known or has no plan, p99 at the highest load is not shown.
-    asked = answer.latencies if answer.plan else answer.wanted.limits_s
-    own = () if asked else top.beside
     meaning = top.meaning
     if top.promise:  # the point is VALIDATED
         meaning = carried(answer) or NO_PLAN
-    return replace(
-        top,
-        answer=answer_line(answer),
-        answer_tone="bad" if answer.reasons else "",
-        label=top.label.replace(TO_PLAN_ON, ONE_DRIVE),
-        meaning=meaning,
-        beside=(*own, *answer_beside(answer)),
-    )
+    label = top.label.replace(TO_PLAN_ON, ONE_DRIVE)
+    return in_head(result, answer, replace(top, label=label, meaning=meaning))
 
 
 ONE_DRIVE = "One drive keeps at least"  # for buying, the number of drives counts, not this
@@ -412,6 +403,7 @@ ASKED = "NO RATE MEASURED"
 COMPARED = "COMPARED, NOTHING TO PLAN ON"
 IN_PART = "VALIDATED FOR THE PLAN"
 NOT_ANSWERED = "NO VALIDATED ANSWER"
+ANSWERED_NO = "VALIDATED: THE ANSWER IS NO"
 NOT_THE_ANSWER = "The measurement is VALIDATED, but not the answer to the question of the plan."
 
 
@@ -431,8 +423,11 @@ def headword(result: RunResult) -> Headword:
     word = IN_PART if beside_plan(result) else result.verdict
     tone, meaning = words.VERDICT_TONES[result.verdict], _verdict_meaning(result)
     answer = answer_of(result)
-    if result.verdict == "VALIDATED" and answer is not None and answer.reasons:
-        word, tone, meaning = NOT_ANSWERED, "note", f"{NOT_THE_ANSWER} {meaning}"
+    if result.verdict == "VALIDATED" and answer is not None:
+        if answer.reasons:
+            word, tone, meaning = NOT_ANSWERED, "note", f"{NOT_THE_ANSWER} {meaning}"
+        elif standing(answer) == "no":
+            word, tone = ANSWERED_NO, "note"
     return Headword(word, tone, meaning)
 
 

@@ -180,8 +180,11 @@ class Headline:
     tone: str
     promise: str = ""  # sentence with the exact meaning of the number
     beside: Sequence[tuple[str, str]] = ()  # e.g. p99, and the number of drives
+    question: str = ""  # of the plan, in words
     answer: str = ""  # the answer to the plan's question, in one line
-    answer_tone: str = ""  # bad if it is NOT VALIDATED
+    answer_tone: str = ""  # good, bad if it is NOT VALIDATED, note for a measured no
+    table: Table | None = None  # what the answer was measured to be, and its limits
+    rate: "Headline | None" = None  # of one drive, if the number is an answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Need:
 
     limit: Limit
     drives: int | None  # with the reserve; None if no number of drives is enough
-    headroom: float | None  # unused share of the limit; None if no number of drives is enough
+    headroom: float | None  # unused share of the limit; None if no unused share is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,9 @@ def plan(
     ]
     if least_drives:
         needs = [need for need in needs if need.limit is not Limit.LATENCY]
-        needs.append(Need(Limit.LATENCY, least_drives, 1 - (least_drives - demand.reserve) / left))
+        # No load above the one that kept the limit was measured to keep it, too.
+        unused = 1 - (least_drives - demand.reserve) / left
+        needs.append(Need(Limit.LATENCY, least_drives, unused or None))
     if wear is not None and wear.rated:
         needs.append(_need_of_wear(wear, drives))
     return Plan(

@@ -65,7 +65,7 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
         "outstanding": outstanding_of(weakest.point),
     }
     answers = [capacity_answer(result, wanted.model_copy(update=same)) for result in results]
-    rates = tuple(0.0 if one.reasons else one.usable_iops or 0.0 for one in answers)
+    rates = tuple(0.0 if one.reasons or one.no else one.usable_iops or 0.0 for one in answers)
     place = alone.index(weakest)
     demand = demand_of(wanted, weakest.point)
     endurance = endurance_of(results[place], wanted, weakest.waf)
@@ -97,6 +97,8 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
         notes=(_note(spread, rates, made), *weakest.notes),
         latencies=latencies,
         other_load_iops=other_iops,
+        rounds=(),
+        no="",
     )
     return LotAnswer(spread, rates, with_verdict(answer))
 
@@ -138,7 +140,7 @@ def _reasons(
     if not failed:
         return []
     first = answers[failed[0]]
-    why = first.reasons[0] if first.reasons else "no bound"
+    why = first.reasons[0] if first.reasons else first.no or "no bound"
     return [
         f"{len(failed)} of {counted(len(rates), 'drive')} count as failures; the first is "
         f"{results[failed[0]].run_id}: {why}"

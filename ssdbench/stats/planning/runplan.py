@@ -136,6 +136,10 @@ class CapacityAnswer:
     latencies: tuple[PlannedLatency, ...] = ()  # at the planned load; empty if not measured there
     other_load_iops: float | None = None  # nearest load with a p99, if no load is close enough
     missed_drives: int | None = None  # fewer drives, at whose load p99 missed its limit
+    kept_load_iops: float | None = None  # highest validated load of one drive that kept p99
+    missed_load_iops: float | None = None  # lowest such load that missed a limit of p99
+    rounds: tuple[PlannedRound, ...] = ()  # at the planned load, if the first missed a limit
+    no: str = ""  # a measured no: what p99 was at each load that missed its limit
 
     @property
     def verdict(self) -> str:
@@ -146,12 +150,15 @@ class CapacityAnswer:
 
     @property
     def complete(self) -> bool:
-        """Tell whether the plan has all inputs that it needs."""
-        return self.plan is not None and not self.incomplete
+        """Tell whether the plan has all inputs that it needs; a measured no needs no others."""
+        return bool(self.no) or (self.plan is not None and not self.incomplete)
 
     @property
     def validated(self) -> bool:
-        """Tell whether no input is missing and all measurements behind the plan are validated."""
+        """Tell whether no input is missing and all measurements behind it are validated.
+
+        This is also true of a measured no, which has no plan.
+        """
         return self.complete and not self.reasons
 
 
@@ -217,32 +224,31 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     demand = replace(demand_of(wanted, point), power_w=power_w)
     rate, within = _by_depth(wanted, points, bound, slo)
     made = plan(rate, demand, worn, slo_iops=within) if rate and usable else None
-    rounds = _missed_rounds(result, wanted, point, made) if made else ()
+    rounds, rounds_why_not = _missed_rounds(result, wanted, point, made) if made else ((), "")
     if rate and rounds:
         least = rounds[-1].drives
         made = plan(rate, demand, worn, slo_iops=within, least_drives=least)
     latencies, other_iops = latencies_at(result, point, made.planned_iops) if made else ((), None)
-    reasons = [
-        *_not_valid(result, point, rivals),
-        *_latency_reasons(wanted, point, latencies, slo_reasons),
-    ]
     limits = limits_s(wanted, point.point.workload.read_percent)
+    reasons, no = list(_not_valid(result, point, rivals)), ""
     if rounds and kept_limits(rounds[-1], limits) is False:
-        made = None
-        tried = " and of ".join(f"{one.drives:,}" for one in rounds)
-        most = rounds[-1].drives
-        reasons.insert(
-            0,
-            f"up to {most:,} drives are not enough: p99 misses its limit at the load of {tried} "
-            "drives",
-        )
-    elif made is None:
-        reasons.append("the drive has no rate that can be planned with")
-    elif made.wear and made.wear.hopeless:
-        reasons.append(
-            f"no number of drives up to {MOST_DRIVES:,} keeps the rated endurance under this "
-            "demand; plan on a drive with a higher rating"
-        )
+        made, told = None, missed_words(rounds, limits)
+        if len(rounds) > 1:
+            no = told
+        else:  # one round is no proof that more drives are not enough, either
+            reasons.insert(0, f"{told}; more drives were not measured")
+        if rounds_why_not:
+            reasons.append(f"p99 at the planned load is not validated ({rounds_why_not})")
+    else:
+        reasons += _latency_reasons(wanted, point, latencies, slo_reasons)
+        if made is None:
+            reasons.append("the drive has no rate that can be planned with")
+        elif made.wear and made.wear.hopeless:
+            reasons.append(
+                f"no number of drives up to {MOST_DRIVES:,} keeps the rated endurance under this "
+                "demand; plan on a drive with a higher rating"
+            )
+    kept_iops, missed_iops = _known_loads(result, point, limits)
     return with_verdict(
         CapacityAnswer(
             wanted=wanted,
@@ -261,7 +267,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             power_source=power_source,
             plan=made,
             reasons=tuple(reasons),
-            incomplete=tuple(_incomplete(result, wanted, point)),
+            incomplete=() if no else tuple(_incomplete(result, wanted, point)),
             unknown=unknown(
                 wanted,
                 writes=point.point.workload.writes,
@@ -273,6 +279,10 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             latencies=latencies,
             other_load_iops=other_iops,
             missed_drives=rounds[0].drives if rounds and made else None,
+            kept_load_iops=kept_iops,
+            missed_load_iops=missed_iops,
+            rounds=rounds,
+            no=no,
         )
     )
 
@@ -294,17 +304,68 @@ def _by_depth(
 
 def _missed_rounds(
     result: RunResult, wanted: CapacityPlan, point: PointResult, made: Plan
-) -> tuple[PlannedRound, ...]:
-    """Return the rounds at this plan's load if p99 missed its limit in the first round, else ()."""
+) -> tuple[tuple[PlannedRound, ...], str]:
+    """Return the rounds at this plan's load if p99 missed its limit in the first, and why not.
+
+    The second value says why the rounds are not validated; empty if they are.
+    """
     limits = limits_s(wanted, point.point.workload.read_percent)
-    for _, found in result.having(LoadFound):
+    for stage, found in result.having(LoadFound):
         if not (found.planned and _same_requests(found, point)):
             continue
         first = found.planned[0]
         same = abs(first.load_iops / made.planned_iops - 1) <= LOAD_TOLERANCE
         if same and kept_limits(first, limits) is False:
-            return found.planned
-    return ()
+            return found.planned, stage.why_not
+    return (), ""
+
+
+def missed_words(rounds: Sequence[PlannedRound], limits: dict[str, float]) -> str:
+    """Say what p99 was in rounds that missed a limit (in seconds), for each number of drives.
+
+    For example `with 16 drives p99 of reads is 3.1 ms (limit 2 ms), with 24 drives 2.6 ms`.
+    """
+    told: list[str] = []
+    for one in rounds:
+        over = {
+            p99.direction: (p99.value, p99.bound)
+            for p99 in one.p99
+            if p99.bound is not None and p99.bound > 1e9 * limits.get(p99.direction, math.inf)
+        }
+        parts = []
+        for way, (value_ns, upper_ns) in over.items():
+            limit_ns = 1e9 * limits[way]
+            may_be = f", at most {format_ns(upper_ns)}" if value_ns <= limit_ns else ""
+            known = bool(told) and len(limits) == 1
+            name, limit = ("", "") if known else (f"p99 of {way}s is ", format_ns(limit_ns))
+            parts.append(f"{name}{format_ns(value_ns)}{may_be}{limit and f' (limit {limit})'}")
+        said = " and ".join(parts) or f"a drive cannot carry its load: {one.missed}"
+        told.append(f"with {counted(one.drives, 'drive')} {said}")
+    return ", ".join(told)
+
+
+def _known_loads(
+    result: RunResult, point: PointResult, limits: dict[str, float]
+) -> tuple[float | None, float | None]:
+    """Return the highest validated load of a drive that kept p99, and the lowest that missed it.
+
+    A load that kept p99 counts only if no lower load missed it.
+    """
+    kept: list[float] = []
+    missed: list[float] = []
+    for stage, found in result.having(LoadFound):
+        if not limits or stage.why_not or not _same_requests(found, point):
+            continue
+        p99 = tuple(e for e in found.estimates if e.metric == "lat_p99_ns")
+        alone = PlannedRound(
+            drives=0, load_iops=found.offered_iops, kept=None, missed=found.missed, p99=p99
+        )
+        for one in found.planned or (alone,):
+            within = kept_limits(one, limits)
+            if within is not None:
+                (kept if within else missed).append(one.load_iops)
+    least = min(missed, default=None)
+    return max((iops for iops in kept if least is None or iops < least), default=None), least
 
 
 def _with_rounds(
@@ -526,9 +587,9 @@ def _within_slo(
     if searches := _searches(result, wanted, point):
         stage, told = min(searches, key=lambda one: one[1].rate_iops or 0.0)
         if told.rate_iops is None:
-            none = f"no offered rate kept the limit of latency in {stage.name}"
+            none = "no offered rate kept the limit of latency"
             return 0.0, stage.why_not, [none], []
-        note = f"rate at the limit of latency from {stage.name}"
+        note = "rate at the limit of latency from the rate search"
         if told.clients:
             note += f", offered by {counted(told.clients, 'client')}"
         why = ", ".join(dict.fromkeys(one.why_not for one, _ in searches if one.why_not))
@@ -561,8 +622,8 @@ def _latency_reasons(
         if one.upper_ns is None or one.upper_ns > limit_ns:
             most = "not known" if one.upper_ns is None else format_ns(one.upper_ns)
             found.append(
-                f"p99 at the planned load ({one.stage}) is {format_ns(one.p99_ns)}, at most "
-                f"{most}: above the limit of {format_ns(limit_ns)}"
+                f"p99 at the planned load is {format_ns(one.p99_ns)}, at most {most}: above the "
+                f"limit of {format_ns(limit_ns)}"
             )
         elif one.why_not:
             found.append(f"p99 at the planned load is not validated ({one.why_not})")

@@ -54,7 +54,8 @@ def test_repeats_that_are_wholly_apart_but_few_are_not_called_equal(tmp_path: Pa
 
     def answer(first: list[float], second: list[float]) -> str:
         found = compare(first, second)
-        return pair_verdict(Pair("p", 0, 1, (point, point), found, found.p_mann_whitney))[1]
+        pair = Pair("p", 0, 1, (point, point), found, found.p_mann_whitney)
+        return pair_verdict(pair, ["A", "B"])[1]
 
     assert answer([100, 101, 102], [800, 801, 802]) == "too few repeats to tell"
     assert answer([100, 101, 102], [99, 101.5, 103]) == "no difference shown"
@@ -105,7 +106,8 @@ def test_simulated_and_real_drives_are_not_mixed_silently(
     assert "(simulated)" in capsys.readouterr().out
     text = page.read_text()
     assert (
-        "Some drives are simulated and some are real" in text and "B against A (simulated)" in text
+        "Some drives are simulated and some are real" in text
+        and "X25-M G2 160 GB against x25m-g2-160 (simulated)" in text
     )
     assert 'class="sim"' not in text  # the mark of a page on which everything is simulated
 
@@ -145,7 +147,8 @@ def test_the_sum_of_a_plan_is_printed_with_its_numbers(
     # 52,000 / (5,000 x 0.8) = 13 drives; 52,000 / (5,000 x 0.85) = 12.24, so 13; and 2.
     for step in (
         "Demand 40,000 IOPS",
-        "Growth + 30 % = 52,000 IOPS to carry",
+        "Growth + 30 % a year for 1 year = x 1.3",
+        "Load to carry 40,000 x 1.3 = 52,000 IOPS",
         "Bound of one drive 5,000 IOPS: 4",
         "Utilisation 5,000 x 0.8 = 4,000 IOPS for each drive",
         "Drives for the load 52,000 / 4,000 = 13, so 13",
@@ -301,8 +304,9 @@ def test_candidates_stand_side_by_side_the_cheapest_that_holds_first(
     drives = told[0]["plan"]["drives"]
     assert [one["plan"]["cost"] for one in told] == [200 * drives, 300 * drives]
     assert told[0]["plan"]["cost_per_kiops"] == pytest.approx(200 * drives / 50)
-    first = f"B: {drives} drives for {200 * drives:,} against {drives} for {300 * drives:,}"
-    assert said[0].startswith(f"{first}; decided: B by IOPS")
+    buy = f"Buy {drives} drives for {200 * drives:,} of B (decided by IOPS)"
+    others = f"against {drives} for {300 * drives:,} of A (decided by IOPS)"
+    assert said[0] == f"{buy}, {others}; VALIDATED (simulated drives)"
     assert ["drives", "with", "spares", f"{drives}", f"{drives}"] in [line.split() for line in said]
     assert ["verdict", "VALIDATED", "VALIDATED"] in [line.split() for line in said]
 

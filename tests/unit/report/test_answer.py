@@ -2,8 +2,10 @@
 
 import csv
 import json
+import math
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from ssdbench.report.tables import plans_table, results_table
 from ssdbench.report.view.capacity import (
     answer_cells,
     answer_line,
+    answer_of,
     by_change,
     by_depth,
     candidates_line,
@@ -88,8 +91,8 @@ def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_pat
     answer = capacity_answer(result, asked(endurance_tb=800))
 
     assert answer_line(answer) == (
-        "10 drives, 2 of them spares, decided by wear; p99 of reads 2.9 ms (at most 3.4 ms), p99 "
-        "of writes 1 ms (at most 1.5 ms) at the planned 5,000 IOPS per drive (40,000 IOPS on 8 "
+        "Buy 10 drives, 2 of them spares, decided by wear; p99 of reads 2.9 ms (at most 3.4 ms), "
+        "p99 of writes 1 ms (at most 1.5 ms) at the planned 5,000 IOPS per drive (40,000 IOPS on 8 "
         "drives); VALIDATED (simulated drive)"
     )
     assert headline(result.model_copy(update={"profile_text": QUESTION})).answer == answer_line(
@@ -144,21 +147,30 @@ def test_an_answer_has_its_mark_once_and_each_headroom_its_limit(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("more", "demand"),
+    ("more", "load", "factors"),
     [
-        ("", "40,000 IOPS"),
-        (", growth: 30%", "40,000 IOPS + 30 %"),
-        (", growth: 30%, years: 3, peak: 2", "40,000 IOPS + 30 % a year for 3 years, peak x 2"),
+        ("", 2_000, ""),
+        (", growth: 30%", 2_600, "2,000 x 1.3 = 2,600 IOPS"),
+        (", growth: 10%, years: 3, peak: 2", 5_324, "2,000 x 1.331 x 2 = 5,324 IOPS"),
+        (", peak: 1.5", 3_000, "2,000 x 1.5 = 3,000 IOPS"),
     ],
 )
-def test_the_tile_with_the_drives_names_the_demand_as_it_was_given(
-    tmp_path: Path, more: str, demand: str
+def test_growth_and_bursts_stand_where_the_load_is_used(
+    tmp_path: Path, more: str, load: float, factors: str
 ) -> None:
-    text = f"plan: {{demand_iops: 40000{more}}}\nmeasure: [{{sweep: {{}}}}]\n"
+    text = f"plan: {{demand_iops: 2000{more}}}\nmeasure: [{{sweep: {{}}}}]\n"
 
-    beside = dict(headline(a_run(tmp_path, profile_text=text)).beside)
+    result = a_run(tmp_path, profile_text=text)
+    answer, top = answer_of(result), headline(result)
 
-    assert f"Drives for {demand}" in beside
+    assert answer is not None and answer.plan is not None
+    assert answer.plan.load_iops == pytest.approx(load)
+    assert f"({factors or '2,000 IOPS'} on 1 drive)" in answer_line(answer)
+    lines = {line.name: line.text for line in sum_lines(answer)}
+    assert lines["Load to carry"] == (factors or "2,000 IOPS")
+    parts = re.findall(r"(?:^|= |x )([\d.,]+)", top.holds_for)
+    assert math.prod(map(number, parts)) == pytest.approx(load if factors else 1)
+    assert top.holds_for.startswith(f"for {load:,.0f} IOPS = 2,000 now x" if factors else "")
 
 
 def test_the_planned_load_is_carried_by_the_drives_that_are_left(tmp_path: Path) -> None:
@@ -257,28 +269,98 @@ def test_below_the_answer_stands_p99_at_the_planned_load_and_no_other_one(tmp_pa
     loaded = a_run(tmp_path / "loaded", load=a_load(5_000))
     loaded = loaded.model_copy(update={"profile_text": QUESTION})
 
-    names = [name for name, _ in headline(loaded).beside]
-    assert names[2:4] == [f"p99 of {way} at the planned 5,000 IOPS" for way in ("reads", "writes")]
-    assert sum(name.startswith("p99") for name in names) == 2
-    assert headline(plain).beside[0][0].startswith("p99 of ")
-    assert headline(loaded).answer_tone == ""
+    def rows(result: RunResult) -> dict[str, list[str]]:
+        table = headline(result).table
+        assert table is not None
+        found = ([cell.text.replace("\u00a0", " ") for cell in row] for row in table.rows)
+        return {name: rest for name, *rest in found}
+
+    assert rows(loaded) == {
+        "IOPS of each drive": ["5,000", "7,000 (70 % of 10,000)"],
+        "p99 of reads at this load": ["2.9 ms, at most 3.4 ms", "–"],
+        "p99 of writes at this load": ["1 ms, at most 1.5 ms", "–"],
+        "life, years": ["5.16", "needs 5"],
+    }
+    assert not any(name.startswith("p99") for name in rows(plain))
+    assert headline(loaded).answer_tone == "good"
 
 
-def test_a_question_without_an_answer_is_red_and_its_rate_is_no_answer(tmp_path: Path) -> None:
+def a_missed_run(tmp_path: Path, p99_ms: Sequence[float], **changes: Any) -> RunResult:
+    """Return a run whose rounds have these p99s of reads, for a limit of 2 ms; 10 and 14 drives."""
+    of = zip((10, 14), (5_000.0, 40_000 / 12), p99_ms, strict=False)
     rounds = [
-        {"drives": drives, "load_iops": iops, "kept": False, "missed": "it fell behind"}
-        for drives, iops in ((10, 5_000.0), (14, 40_000 / 12))
+        {
+            "drives": drives, "load_iops": iops, "kept": ms <= 2, "p99": [
+                {"metric": "lat_p99_ns", "unit": "ns", "value": ms * 1e6, "bound": ms * 1.05e6,
+                 "direction": "read"}
+            ],
+        }
+        for drives, iops, ms in of
+    ]  # fmt: skip
+    load = a_load(rounds[-1]["load_iops"], planned=rounds, estimates=rounds[-1]["p99"])  # type: ignore[arg-type]
+    question = QUESTION.replace("endurance_tb", "read: 70, p99: {read: 2ms}, endurance_tb")
+    return a_run(tmp_path, load=load, profile_text=question, **changes)
+
+
+def test_a_measured_no_is_a_validated_answer(tmp_path: Path) -> None:
+    result = a_missed_run(tmp_path, (3.1, 2.6))
+
+    answer, top, box = answer_of(result), headline(result), headword(result)
+
+    assert answer is not None
+    no = "No: with 10 drives p99 of reads is 3.1 ms (limit 2 ms), with 14 drives 2.6 ms"
+    assert top.answer == f"{no}; more drives were not measured; VALIDATED (simulated drive)"
+    assert (top.number, top.unit) == ("No", "count of drives keeps this")
+    assert (box.word, box.tone, top.answer_tone) == ("VALIDATED: THE ANSWER IS NO", "note", "note")
+    assert top.rate is not None and "does not answer the question" in top.rate.meaning
+    assert top.table is not None
+    assert [row[0].text.replace("\u00a0", " ") for row in top.table.rows] == [
+        "p99 of reads with 10 drives (5,000 IOPS each)",
+        "p99 of reads with 14 drives (3,333 IOPS each)",
     ]
-    result = a_run(tmp_path, load=a_load(5_000, planned=rounds))
-    question = QUESTION.replace("endurance_tb", "read: 70, p99: {read: 1ms}, endurance_tb")
+    assert answer_cells(answer) == {
+        "drives with spares": "no count is enough",
+        "load that misses p99": "3,333",
+        "verdict": "VALIDATED",
+    }
+    last = list(run_lines(Ended(tmp_path, result, (tmp_path / "report.html",), exit_code=6)))
+    assert "NOT VALIDATED" not in "".join(last)
 
-    top = headline(result.model_copy(update={"profile_text": question}))
 
-    assert top.answer.startswith("No plan: up to 14 drives are not enough")
-    assert top.answer_tone == "bad"
-    assert "does not answer the question" in top.meaning
-    assert dict(top.beside)["Drives for 40,000 IOPS"] == "no plan"
-    assert not any(name.startswith("p99") for name, _ in top.beside)
+def test_a_no_from_a_run_that_is_not_validated_has_its_mark(tmp_path: Path) -> None:
+    result = a_missed_run(tmp_path, (3.1, 2.6), verdict="NOT VALIDATED")
+
+    answer, top = answer_of(result), headline(result)
+
+    assert answer is not None and answer.no and not answer.validated
+    assert top.answer.startswith("No: with 10 drives") and "; NOT VALIDATED (" in top.answer
+    assert top.unit.endswith("NOT VALIDATED") and top.answer_tone == "bad"
+    assert answer_cells(answer)["drives with spares"] == "no count is enough NOT VALIDATED"
+
+
+def test_one_missed_round_is_no_proof_that_more_drives_are_not_enough(tmp_path: Path) -> None:
+    answer = answer_of(a_missed_run(tmp_path, (3.1,)))
+
+    assert answer is not None and (answer.no, answer.verdict) == ("", "NOT VALIDATED")
+    assert answer.reasons[0].endswith("(limit 2 ms); more drives were not measured")
+
+
+def test_after_a_missed_round_no_headroom_of_latency_is_known(tmp_path: Path) -> None:
+    answer = answer_of(a_missed_run(tmp_path, (3.1, 1.8)))
+
+    assert answer is not None
+    cells = answer_cells(answer)
+    assert cells["drives with spares"] == "14" and cells["headroom: latency"] == "none known"
+    assert (cells["load that keeps p99"], cells["load that misses p99"]) == ("3,333", "5,000")
+
+
+def test_no_directory_of_a_stage_is_in_an_answer(tmp_path: Path) -> None:
+    result = a_run(tmp_path, load=a_load(6_666))
+
+    answer = capacity_answer(result, asked(read=70, p99={"read": "1ms"}))
+
+    (stage,) = {one.stage for one in answer.latencies}
+    assert answer.reasons and stage not in answer_line(answer)
 
 
 def test_a_range_of_drives_says_how_many_keep_the_limit_and_no_change_beside_it_is_made_up(
@@ -294,8 +376,8 @@ def test_a_range_of_drives_says_how_many_keep_the_limit_and_no_change_beside_it_
     answer = capacity_answer(result, wanted)
     changed = {row[0]: row[1:] for row in by_change(result, answer)[1:]}
 
-    kept = "14 keep the limit of p99, 10 miss it, none between was measured"
-    start = f"11 to 14 drives ({kept}), 2 of them spares, decided by latency; p99 of reads"
+    order = "10 miss the limit of p99, 14 keep it, 11 to 13 were not measured"
+    start = f"Buy 14 drives, 2 of them spares, decided by latency: {order}; p99 of reads"
     assert answer_line(answer).startswith(start)
     assert changed["demand x 1.25"] == ("–", "–", "not known to hold")
     assert all(row[0] == "–" for row in changed.values() if row[2])
@@ -319,7 +401,7 @@ def test_no_green_box_stands_below_a_red_answer(tmp_path: Path, asks: str, answe
     assert box.word == ("VALIDATED" if answered else "NO VALIDATED ANSWER")
     last = list(run_lines(Ended(tmp_path, result, (tmp_path / "report.html",), exit_code=0)))[-2]
     assert last.startswith(f"{box.word}: ")
-    assert (top.answer_tone, box.tone) == (("", "good") if answered else ("bad", "note"))
+    assert (top.answer_tone, box.tone) == (("good", "good") if answered else ("bad", "note"))
     assert box.meaning.startswith("The measurement is VALIDATED, but not the answer") != answered
 
 
@@ -330,7 +412,9 @@ def test_the_page_says_the_answer_once_at_the_top(tmp_path: Path) -> None:
     section = page[page.index('id="plan"') :]
 
     assert page.count(headline(result).answer) == 1
-    assert page.index(headline(result).answer) < page.index('class="stamp"')
+    head = page[: page.index("<nav")]
+    sizes = re.findall(r'class="value">(\S+) ', head)
+    assert headline(result).answer in head and sizes == ["10"]  # the drives, in the largest type
     assert re.search(r"</h2>\s*<p[^>]*>Question: ", section)
 
 
@@ -415,23 +499,37 @@ def test_a_simulated_target_knows_the_capacity_of_its_model() -> None:
 
 def test_candidates_are_answered_in_one_line_with_what_decides(tmp_path: Path) -> None:
     wanted = asked(endurance_tb=800)
-    fast = a_run(tmp_path / "fast", 20_000, run_id="fast")
-    slow = a_run(tmp_path / "slow", 3_000, run_id="slow")
-    bad = a_run(tmp_path / "bad", 40_000, run_id="bad", verdict="NOT VALIDATED")
+
+    def of(model: str, bound: float, **head: Any) -> RunResult:
+        target = a_target(size_bytes=4 * TB, sim_model=f"{model},capacity=1GiB")
+        return a_run(tmp_path / model, bound, run_id=model, target=target, **head)
+
+    fast, slow = of("fast", 20_000), of("slow", 3_000)
+    bad = of("bad", 40_000, verdict="NOT VALIDATED")
 
     def line(*runs: RunResult, **changes: Any) -> str:
         own = wanted.model_copy(update=changes)
         return candidates_line([(run, capacity_answer(run, own)) for run in runs])
 
     # 40,000 / 2,100 = 19.05, so 20, and 2; wear needs 10 of any drive.
-    assert line(slow, fast) == "B: 10 drives against 22; decided: B by wear, A by IOPS"
-    assert line(fast, fast) == "A and B: 10 drives each; decided: A by wear, B by wear"
-    assert line(slow, fast, fast).startswith("B and C: 10 drives each against 22 (A); decided: ")
-    assert line(fast, bad).startswith("A: 10 drives against 10 NOT VALIDATED")
-    assert line(slow, bad, fast).startswith("C: 10 drives against 22 (A) and 10 NOT VALIDATED (B)")
-    assert line(slow, fast, price=300.0).startswith("B: 10 drives for 3,000 against 22 for 6,600")
-    assert line(bad, bad).startswith("A: 10 drives NOT VALIDATED against 10 NOT VALIDATED")
-    assert line(fast, slow, read_percent=35) == "No drive has a plan"
+    wear, iops = "(decided by wear)", "(decided by IOPS)"
+    valid = "; VALIDATED (simulated drives)"
+    assert line(slow, fast) == f"Buy 10 drives of fast {wear}, against 22 of slow {iops}{valid}"
+    assert line(fast, fast) == f"Buy 10 drives of A {wear} or of B {wear}{valid}"
+    assert (
+        line(slow, fast, fast)
+        == f"Buy 10 drives of B {wear} or of C {wear}, against 22 of A {iops}{valid}"
+    )
+    assert (
+        line(fast, bad) == f"Buy 10 drives of fast {wear}, against 10 NOT VALIDATED of bad {wear}"
+    )
+    others = f"22 of slow {iops} and 10 NOT VALIDATED of bad {wear}"
+    assert line(slow, bad, fast) == f"Buy 10 drives of fast {wear}, against {others}"
+    bought = f"Buy 10 drives for 3,000 of fast {wear}, against 22 for 6,600 of slow {iops}{valid}"
+    assert line(slow, fast, price=300.0) == bought
+    both = f"10 drives NOT VALIDATED of A {wear}, against 10 NOT VALIDATED of B {wear}"
+    assert line(bad, bad) == both
+    assert line(fast, slow, read_percent=35).startswith("fast: No plan: no point measures")
 
 
 def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
@@ -450,7 +548,8 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert main.run([*given, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
 
-    line = "B: 10 drives for 1,500 against 22 for 3,300; decided: B by wear, A by IOPS"
+    buy = "Buy 10 drives for 1,500 of B (decided by wear)"
+    line = f"{buy}, against 22 for 3,300 of A (decided by IOPS); VALIDATED (simulated drives)"
     assert said.splitlines()[0] == told["answer"] == line
     question = (
         "40,000 IOPS of the measured block with the fewest reads, peak x 1, no growth, spares 2"
@@ -460,7 +559,7 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert max(map(len, said.splitlines()[2:20])) <= 80
     text = without_script(page.read_text())
     assert line in text and f"Question: {question}" in text
-    assert text.count("22 drives, 2 of them spares, decided by IOPS") == 1  # not yet above
+    assert text.count("Buy 22 drives, 2 of them spares, decided by IOPS") == 1  # not yet above
     for name, slow, fast in (
         ("drives with spares", "22", "10"),
         ("decided by", "IOPS", "wear"),
@@ -472,7 +571,7 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
         ("power, W", "154", "70"),
         ("verdict", "VALIDATED", "VALIDATED"),
     ):
-        assert re.search(rf"^{name} +{slow} +{fast}$", said, re.MULTILINE), name
+        assert re.search(rf"^{name} +{slow} +{fast}(  |$)", said, re.MULTILINE), name
         assert re.search(rf">{name}<.*?>{slow}<.*?>{fast}<", text), name
     table = list(csv.DictReader(rows.read_text().splitlines()))
     assert [row["drives"] for row in table] == ["22", "10"]

@@ -43,8 +43,9 @@ def bound(result: RunResult, block: int, read: int) -> int:
 
 
 def shown(result: RunResult) -> int:
-    """The number first."""
-    return int(headline(result).number.replace(",", ""))
+    """The rate first, or below the answer to a question."""
+    top = headline(result)
+    return int((top.rate or top).number.replace(",", ""))
 
 
 def plots_of(result: RunResult, stage: StageResult) -> list[Plot]:

@@ -1,6 +1,7 @@
 """The load of one drive of a plan, on a queue whose percentiles are a formula: M/M/1."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from ssdbench.report.view.capacity import answer_line
 from ssdbench.stages.plannedload import PlannedLoad
 from ssdbench.stages.ratesearch import window_s
 from ssdbench.stats.planning.acceptance import accepted
+from ssdbench.stats.planning.capacity import Limit
 from ssdbench.stats.planning.runplan import capacity_answer
 from tests.support.builders import StoredRunBuilder
 from tests.support.fakes import WearyDrive
@@ -131,16 +133,25 @@ def test_p99_is_measured_at_the_load_that_the_count_gives_in_at_most_two_rounds(
         assert {depth.drives for depth in answer.depths} == {rounds[-1][0]}
         assert answer.missed_drives == (rounds[0][0] if len(rounds) > 1 else None)
         assert answer.plan.decided_by == ("latency" if len(rounds) > 1 else "rate")
-        text = "14 to 19 drives" if len(rounds) > 1 else "13 drives"
-        assert answer_line(answer).startswith(text)
+        order = "13 miss the limit of p99, 19 keep it, 14 to 18 were not measured"
+        text = f"Buy 19 drives, 1 of them a spare, decided by latency: {order}; p99 of reads 3."
+        assert answer_line(answer).startswith(text if len(rounds) > 1 else "Buy 13 drives, ")
+        assert answer.kept_load_iops == pytest.approx(rounds[-1][1])
+        missed_iops = rounds[0][1] if len(rounds) > 1 else None
+        assert answer.missed_load_iops == pytest.approx(missed_iops)
+        headroom = {need.limit: need.headroom for need in answer.plan.needs}
+        assert headroom.get(Limit.LATENCY) is None  # no load above the one that kept it is known
         assert [one.upper_ns for one in answer.latencies] == [p99.bound]
     else:
         assert answer.plan is None
         assert {depth.drives for depth in answer.depths} == {None}
-        assert answer.reasons[0] == (
-            "up to 19 drives are not enough: p99 misses its limit at the load of 13 and of "
-            "19 drives"
+        assert (answer.reasons, answer.verdict) == ((), "VALIDATED")
+        assert re.fullmatch(
+            r"with 13 drives p99 of reads is 4\.\d+ ms \(limit 3 ms\), with 19 drives 3\.\d+ ms",
+            answer.no,
         )
+        assert answer.kept_load_iops is None
+        assert answer.missed_load_iops == pytest.approx(rounds[-1][1])
     target = Target.model_validate(
         {
             "of": {"block": "4KiB", "read": 100},
