@@ -99,6 +99,8 @@ def in_head(result: RunResult, answer: CapacityAnswer, rate: page.Headline) -> p
         number, unit = "No", marked("count of drives keeps this", answer.verdict)
         label = "Do not decide by this answer" if answer.reasons else f"Drives of {name} to buy"
     _, *rows = measured_rows(answer)
+    # If p99 at the planned load is known or has no plan, p99 at the highest load is not shown.
+    asked = answer.latencies if made else wanted.limits_s
     return replace(
         rate,
         label=f"{label}{simulated}",
@@ -107,7 +109,7 @@ def in_head(result: RunResult, answer: CapacityAnswer, rate: page.Headline) -> p
         holds_for=f"for {_demand(wanted)}" if grown else "",
         question=answer.wanted.asked(),
         meaning="",
-        beside=(),
+        beside=() if asked else rate.beside,
         rate=rate,
         answer=answer_line(answer),
         answer_tone=TONES[standing(answer)],
@@ -394,8 +396,9 @@ def measured_rows(answer: CapacityAnswer) -> list[tuple[str, str, str]]:
     cells = answer_cells(answer)
     rows = []
     if made is not None:
-        share = f"{answer.wanted.utilisation_percent:g} % of {cells[BOUND]}"
-        usable = f"{format_bound(made.usable_iops)} ({share})"
+        shown = _sum(answer, made)
+        share = f"{answer.wanted.utilisation_percent:g} % of {exact(shown.bound)}"
+        usable = f"{exact(shown.usable)} ({share})"
         rows.append(("IOPS of each drive", cells[PLANNED], usable))
     for name in (*OF_DIRECTIONS.values(), "p99"):
         most = f"{name}, at most"

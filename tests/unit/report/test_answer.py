@@ -282,6 +282,7 @@ def test_below_the_answer_stands_p99_at_the_planned_load_and_no_other_one(tmp_pa
         "life, years": ["5.16", "needs 5"],
     }
     assert not any(name.startswith("p99") for name in rows(plain))
+    assert [len(headline(one).beside) for one in (loaded, plain)] == [0, 1]  # at the highest load
     assert headline(loaded).answer_tone == "good"
 
 
