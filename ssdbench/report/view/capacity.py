@@ -396,9 +396,9 @@ def measured_rows(answer: CapacityAnswer) -> list[tuple[str, str, str]]:
     cells = answer_cells(answer)
     rows = []
     if made is not None:
-        shown = _sum(answer, made)
-        share = f"{answer.wanted.utilisation_percent:g} % of {exact(shown.bound)}"
-        usable = f"{exact(shown.usable)} ({share})"
+        parts = _sum(answer, made)
+        share = f"{answer.wanted.utilisation_percent:g} % of {exact(parts.bound)}"
+        usable = f"{exact(parts.usable)} ({share})"
         rows.append(("IOPS of each drive", cells[PLANNED], usable))
     for name in (*OF_DIRECTIONS.values(), "p99"):
         most = f"{name}, at most"
