@@ -103,7 +103,9 @@ P(gc_streams, "", 1, SSDB_GC_STREAMS, 1, SSDB_NULL, \
 P(gc_idle_free_ppm, "ppm", 0, 1000000, 0, SSDB_NULL, \
   "Share of the spare superblocks that idle-time collection frees; 0: none.") \
 P(idle_delay_ns, "ns", 0, SSDB_DAY_NS, 100000000, SSDB_NULL, \
-  "Quiet time after which background work begins.") \
+  "Quiet time after which background work begins, and the drive falls asleep.") \
+P(t_wake_ns, "ns", 0, SSDB_MINUTE_NS, 0, SSDB_NULL, \
+  "What the first command takes longer after the drive fell asleep; 0: it never sleeps.") \
 P(endurance_cycles, "", 0, 1000000000, 0, SSDB_NULL, \
   "Erases after which a superblock is retired, until no spare is left; 0: never.") \
 P(slc_bytes, "B", 0, SSDB_TIB, 0, SSDB_NULL, \

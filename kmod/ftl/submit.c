@@ -195,17 +195,23 @@ static void mark_request(struct drive *d, u32 inside)
 	ssdb_in_order();
 }
 
-static void begin_request(struct drive *d, u64 now)
+/* Returns when the drive is awake: after a quiet time later than now. */
+static u64 begin_request(struct drive *d, u64 now)
 {
+	u64 awake = now;
+
 	mark_request(d, 1);
 	d->now_ns = now;
-	if (ssdb_unlikely(now > d->last_done_ns + d->p.idle_delay_ns))
+	if (ssdb_unlikely(now > d->last_done_ns + d->p.idle_delay_ns)) {
 		background(d, now);
+		awake += d->p.t_wake_ns;
+	}
 	d->error = SSDB_OK;
 	d->why = d->throttled ? SSDB_WHY_THROTTLED : 0;
 	if (ssdb_unlikely(now >= d->next_change_ns ||
 			  d->c.host_write_bytes >= d->next_change_bytes))
 		trouble_update(d, now);
+	return awake;
 }
 
 static void end_request(struct drive *d, u64 done_ns, struct ssdb_done *done)
@@ -235,8 +241,8 @@ void ssdb_submit(void *state, u64 now_ns, const struct ssdb_cmd *cmd, struct ssd
 		refuse(now_ns, error, done);
 		return;
 	}
-	begin_request(d, now_ns);
-	t = way_in(d, now_ns, cmd->op == SSDB_READ ? cmd->bytes : 0,
+	t = begin_request(d, now_ns);
+	t = way_in(d, t, cmd->op == SSDB_READ ? cmd->bytes : 0,
 		   cmd->op == SSDB_WRITE ? cmd->bytes : 0);
 	end_request(d, carry_out(d, t, cmd), done);
 }
@@ -263,8 +269,8 @@ void ssdb_submit_vector(void *state, u64 now_ns, const struct ssdb_cmd *cmds, u3
 		refuse(now_ns, error, done);
 		return;
 	}
-	begin_request(d, now_ns);
-	t = way_in(d, now_ns, bytes[0], bytes[1]);
+	t = begin_request(d, now_ns);
+	t = way_in(d, t, bytes[0], bytes[1]);
 	end = t;
 	for (i = 0; i < count && !d->error; i++)
 		end = later(end, carry_out(d, t, &cmds[i]));

@@ -95,6 +95,7 @@ static void preset(struct ssdb_params *p, u32 which)
 		ssdb_param_set(p, "gc_idle_free_ppm", 600000);
 		ssdb_param_set(p, "slc_bytes", 1 << 18);
 		ssdb_param_set(p, "idle_delay_ns", 10000);
+		ssdb_param_set(p, "t_wake_ns", 5000);
 		ssdb_param_set(p, "gc_streams", 2);
 		break;
 	case 10:

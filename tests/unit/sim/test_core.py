@@ -55,6 +55,19 @@ def test_time_does_not_go_back() -> None:
     assert drive.submit(Op.READ, 0, 4096, now_ns=999_999).error is CoreError.TIME
 
 
+def test_only_the_first_command_after_a_quiet_time_wakes_the_drive() -> None:
+    ready_ns, wake_ns, idle_ns = 10**9, 5 * 10**6, 10**8
+    at_ns = [ready_ns, ready_ns + 10**7, ready_ns + idle_ns, ready_ns + 3 * idle_ns]
+    took_ns = {}
+    for name, t_wake_ns in (("sleeps", wake_ns), ("never", 0)):
+        drive = a_drive(t_wake_ns=t_wake_ns, idle_delay_ns=idle_ns)
+        done = [drive.submit(Op.READ, 0, 4096, now_ns=now) for now in at_ns]
+        took_ns[name] = [one.done_ns - now for one, now in zip(done, at_ns, strict=True)]
+
+    extra = [slow - fast for slow, fast in zip(took_ns["sleeps"], took_ns["never"], strict=True)]
+    assert extra == [wake_ns, 0, 0, wake_ns]
+
+
 def test_an_answer_says_why_it_took_its_time() -> None:
     drive = a_drive()
 
