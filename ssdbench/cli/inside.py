@@ -69,7 +69,7 @@ def run_inside(
 PROBE = "probe"
 PROBES = (
     "slc-cache", "stripe", "parallelism", "read-chunk", "remap-unit", "mapping", "flush",
-    "write-buffer", "spare", "trim",
+    "write-buffer", "spare", "trim", "wake",
 )  # fmt: skip
 
 

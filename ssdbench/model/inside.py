@@ -126,6 +126,11 @@ class ProbeNumbers(Model):
     slowdown: float | None = None
     trim_effect: str | None = None
     rate_after_over_before: float | None = None
+    wake_us: float | None = None  # by which the first read after the longest rest takes longer
+    wake_after_s: float | None = None  # the shortest rest after which such a cost was seen
+    warm_us: float | None = None  # median of reads that follow other reads
+    wake_idle_watts: float | None = None  # of the drive in the longest rest
+    wake_joules: float | None = None  # of one waking, with the reads after it
 
     def known(self) -> dict[str, Scalar]:
         """Return the numbers that a probe has set, in the order of the fields."""

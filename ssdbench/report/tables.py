@@ -438,7 +438,9 @@ _ANSWERS: Mapping[type, Callable[[StageResult, Any], Iterator[Row]]] = {
 
 def _unit_of(name: str) -> str:
     """Return the unit of a probe's number, found by a part of its name such as `_bytes`."""
-    for part, unit in (("_bytes", "B"), ("mb_per_s", "MB/s"), ("_us", "us"), ("_percent", "%")):
+    units = {"_bytes": "B", "mb_per_s": "MB/s", "_us": "us", "_percent": "%"}
+    units |= {"_watts": "W", "_joules": "J", "_after_s": "s"}
+    for part, unit in units.items():
         if part in name:
             return unit
     return "1"

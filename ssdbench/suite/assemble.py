@@ -20,6 +20,7 @@ from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.probe import PROBES
 from ssdbench.stages.probe.bench import ProbeStage
 from ssdbench.stages.probe.buffers import SlcCache
+from ssdbench.stages.probe.reads import RESTS_S, Wake
 from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.pts.stage import wanted_cache
 from ssdbench.stages.purge import Purge as PurgeStage
@@ -290,11 +291,11 @@ def _blocksize(name: str, wanted: spec.BlockSize, planning: Planning) -> BlockSi
 
 
 def _probes(before: int, wanted: spec.Probes, planning: Planning) -> list[AnyStage]:
-    cache = SlcCache(tuple(sorted(wanted.rests_s)))
+    rests_s = tuple(sorted(wanted.rests_s))
+    resting = (SlcCache(rests_s), Wake(rests_s or RESTS_S))
+    probes = PROBES | {probe.name: probe for probe in resting}
     return [
-        ProbeStage(
-            f"{before + number:02d}-probe-{name}", cache if name == cache.name else PROBES[name]
-        )
+        ProbeStage(f"{before + number:02d}-probe-{name}", probes[name])
         for number, name in enumerate(wanted.of, start=1)
     ]
 

@@ -75,6 +75,33 @@ def test_idle_time_gives_a_full_slc_cache_back_only_if_the_drive_empties_it(
     assert "of a full cache, idle time gives back" in found.answer
 
 
+def test_a_planted_cost_of_waking_is_found_and_none_is_seen_on_a_drive_that_never_sleeps(
+    tmp_path: Path,
+) -> None:
+    profile = tmp_path / "p.yaml"
+    profile.write_text(
+        "measure: [{probe: {of: wake, rests: [100ms, 1s, 10s]}}]\nprecondition: []\n"
+    )
+    found = {}
+    for name, t_wake in (("sleeps", "5ms"), ("never", "0")):
+        drive = f"sim:p4500-4t,capacity=4GiB,idle_delay=2s,t_wake={t_wake}"
+        argv = [sys.executable, "-m", "ssdbench", "run", str(profile), "--target", drive]
+        argv += ["--output", str(tmp_path / name)]
+        subprocess.run(argv, capture_output=True, timeout=300, check=False)
+        text = (tmp_path / name / "result.json").read_bytes()
+        ((_, found[name]),) = RunResult.model_validate_json(text).having(ProbeFound)
+
+    numbers = found["sleeps"].numbers
+    assert numbers.wake_us == pytest.approx(5000, rel=0.001)
+    assert numbers.wake_after_s == 10
+    assert [row["wake_us"] is None for row in found["sleeps"].measured] == [True, True, False]
+    assert "none seen after 0.1 s and 1 s" in found["sleeps"].answer
+    assert found["never"].answer.startswith("none seen: ")
+    assert found["never"].numbers.wake_us is None
+    assert ",probe_wake_us,5" in (tmp_path / "sleeps/results.csv").read_text()
+    assert ",probe_wake_us,," in (tmp_path / "never/results.csv").read_text()  # no 0
+
+
 def test_a_small_slc_cache_is_found_and_room_that_is_cache_is_no_spare_area(tmp_path: Path) -> None:
     said = probed(tmp_path, "sim:660p-1t,capacity=4GiB,link=400", "slc-cache", "spare")
 

@@ -24,6 +24,10 @@ class ProbeName(StrEnum):
     WRITE_BUFFER = "write-buffer"
     SPARE = "spare"
     TRIM = "trim"
+    WAKE = "wake"
+
+
+RESTING = (ProbeName.SLC_CACHE, ProbeName.WAKE)
 
 
 class Probes(ProfileModel):
@@ -36,12 +40,13 @@ class Probes(ProfileModel):
     """Which probes, in order."""
     rests_s: Many[Seconds] = Field(default=(), alias="rests", examples=[["30s", "2m"]])
     """Probe slc-cache: pauses of the fill, the first when half of the drive is written. After each
-    pause the probe finds how much of the full cache is free again."""
+    pause the probe finds how much of the full cache is free again. Probe wake: idle times before a
+    read; by default 100 ms, 1 s, 10 s and a minute."""
 
     @model_validator(mode="after")
-    def _of_the_cache(self) -> Self:
-        if self.rests_s and ProbeName.SLC_CACHE not in self.of:
-            refuse([(("rests",), "only the probe slc-cache rests; add it to `of`")])
+    def _that_rest(self) -> Self:
+        if self.rests_s and not set(RESTING) & set(self.of):
+            refuse([(("rests",), "only the probes slc-cache and wake rest; add one to `of`")])
         return self
 
 

@@ -14,7 +14,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Facts, Headline, Plot, Plots, Prose
 from ssdbench.report.view.words import record_table, record_tables
 from ssdbench.stats.inside.writecache import buffer_bytes
-from ssdbench.units import format_capacity, format_size
+from ssdbench.units import format_capacity, format_ns, format_size
 
 CANNOT_TELL = "cannot tell"
 Format = Callable[[float], str]
@@ -47,6 +47,7 @@ PROBES: dict[str, tuple[str, str, Format, str]] = {
         "over-provisioning",
     ),
     "trim": ("TRIM", "trim_effect", str, "after a TRIM"),
+    "wake": ("Waking", "wake_us", lambda v: format_ns(1000 * v), "longer after idle time"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from ssdbench.stages.probe.bench import Probe
 from ssdbench.stages.probe.buffers import Flushes, SlcCache, WriteBuffer
-from ssdbench.stages.probe.reads import Mapping, Parallelism, ReadChunk, StripeWidth
+from ssdbench.stages.probe.reads import Mapping, Parallelism, ReadChunk, StripeWidth, Wake
 from ssdbench.stages.probe.spare import RemapUnit, Spare, Trim
 
 # In this order, no probe spoils the drive for a later probe. The cache needs an empty drive, the
@@ -21,5 +21,6 @@ PROBES: dict[str, Probe] = {
         WriteBuffer(),
         Spare(),
         Trim(),
+        Wake(),
     )
 }

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import time
 from typing import Protocol
 
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
+from ssdbench.engine.power import mean_watts
 from ssdbench.engine.stage import (
     Concluded,
     Context,
@@ -61,6 +63,15 @@ class Probe(Protocol):
     def ask(self, bench: "Bench") -> Answer:
         """Measure and judge, and return the answer. Raises CutShort if the run must end."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """Hold the power of a drive that rests most of the time: the mean, and all readings, in W."""
+
+    seconds: float
+    mean_watts: float
+    watts: tuple[float, ...]
 
 
 class CutShort(Exception):  # not an error: a signal or limit
@@ -171,6 +182,30 @@ class Bench:
         run = self._start([quiet, burst])
         return np.asarray(run.logged(burst.name).latency_ns, dtype=np.float64)
 
+    def paused_reads(
+        self, span_bytes: int, rest_s: float, *, groups: int, each: int
+    ) -> tuple[Floats, Resting | None]:
+        """Read 4 KiB at random, one at a time, and send nothing for `rest_s` between groups.
+
+        Return a row of latencies in ns for each group after a rest, of `each` reads, and what the
+        user's power meter told meanwhile; None without a meter.
+        """
+        ios = (1 + groups) * each
+        job = self._job(Pattern.RANDOM, 4 * KIB, 100, 1, span_bytes, ios * 4 * KIB, log=True)
+        paused = job.workload.model_copy(
+            update={"thinktime_us": round(rest_s * 1e6), "thinktime_blocks": each}
+        )
+        from_s = time()
+        run = self._start([replace(job, workload=paused)])
+        to_s, meter = time(), self._context.power
+        if self._context.target.simulated:
+            meter = None  # it has no power, and a clock of its own
+        told = meter.between(from_s, to_s) if meter is not None else []
+        inside = tuple(watts for at_s, watts in told if from_s < at_s < to_s)
+        whole = Resting(to_s - from_s, mean_watts(told, from_s, to_s), inside) if inside else None
+        latency_ns = np.asarray(run.logged(job.name).latency_ns, dtype=np.float64)
+        return latency_ns[each : len(latency_ns) // each * each].reshape(-1, each), whole
+
     def flushes(
         self, block_bytes: int, span_bytes: int, writes: int, *, every: int
     ) -> tuple[Direction, Direction]:
@@ -264,7 +299,7 @@ class ProbeStage(PlainStage):
         """Plan the least and the most bytes that the probe may write."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
-        rests_s = sum(getattr(self.probe, "rests_s", ()))
+        rests_s = getattr(self.probe, "resting_s", sum(getattr(self.probe, "rests_s", ())))
         return StagePlan.of(
             self,
             target,

@@ -1,10 +1,31 @@
 """Find a drive's parallelism, stripe and read chunk by reads; compare reads of two data layouts."""
 
+from dataclasses import dataclass
+
+import numpy as np
+
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Answer, Bench, part
-from ssdbench.stats.inside.probing import parallelism, read_chunk, stripe
-from ssdbench.units import GIB, KIB, MIB, NS_PER_S, format_size
+from ssdbench.stats.inside.probing import (
+    WARM_SHARE,
+    parallelism,
+    read_chunk,
+    stripe,
+    wake_cost_ns,
+    waking_energy,
+)
+from ssdbench.stats.inside.strides import Floats
+from ssdbench.units import (
+    GIB,
+    KIB,
+    MIB,
+    NS_PER_S,
+    format_duration,
+    format_ns,
+    format_size,
+    listed,
+)
 
 PARALLEL_DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PARALLEL_BLOCK_BYTES = 4 * KIB
@@ -194,3 +215,96 @@ class Mapping:
             else f"scattered data are read at {100 * share:.0f} % of the rate of ordered data"
         )
         return Answer(text, ProbeNumbers(scattered_over_ordered=share), table)
+
+
+RESTS_S = (0.1, 1.0, 10.0, 60.0)
+RESTS_OF_EACH = 8
+READS_AFTER = 16  # after a rest: the first wakes the drive, the last half is warm
+WAKE_SPAN_BYTES = 256 * MIB
+NS_PER_US = 1000.0
+
+
+@dataclass(frozen=True)
+class Wake:
+    """Find how much longer the first read after an idle time takes: the cost of waking.
+
+    The host's own idle states are part of it, because its CPUs rest as long as the drive.
+    """
+
+    rests_s: tuple[float, ...] = RESTS_S
+    name = "wake"
+    title = "First reads after idle times"
+    least_share = 1.0
+
+    @property
+    def resting_s(self) -> float:
+        """Return the seconds of all rests together."""
+        return (RESTS_OF_EACH + 1) * sum(self.rests_s)
+
+    def writes(self, size_bytes: int) -> int:
+        """Return the bytes of one fill, because a drive reads only written pages from flash."""
+        return part(size_bytes, WAKE_SPAN_BYTES)
+
+    def ask(self, bench: Bench) -> Answer:
+        """Read after rests of each length, and compare with the reads that follow at once."""
+        span = part(bench.size_bytes, WAKE_SPAN_BYTES)
+        bench.fill(span)
+        measured = {
+            rest_s: bench.paused_reads(span, rest_s, groups=RESTS_OF_EACH, each=READS_AFTER)
+            for rest_s in self.rests_s
+        }
+        warm_ns = np.concatenate(
+            [groups[:, READS_AFTER // 2 :].ravel() for groups, _ in measured.values()]
+        )
+        firsts = {rest_s: groups[:, 0] for rest_s, (groups, _) in measured.items()}
+        if min(map(len, firsts.values())) < RESTS_OF_EACH:
+            return Answer("cannot tell: some reads were not logged")
+        costs_ns = {rest_s: wake_cost_ns(first, warm_ns) for rest_s, first in firsts.items()}
+        table = tuple(
+            {
+                "rest_s": rest_s,
+                "first_read_us": round(float(np.median(first)) / 1000, 1),
+                "slowest_first_read_us": round(float(first.max()) / 1000, 1),
+                "wake_us": None if (cost := costs_ns[rest_s]) is None else round(cost / 1000, 1),
+                "watts": None if (told := measured[rest_s][1]) is None else told.mean_watts,
+            }
+            for rest_s, first in firsts.items()
+        )
+        usual_ns = float(np.median(warm_ns))
+        numbers: dict[str, float] = {"warm_us": usual_ns / 1000}
+        seen = {rest_s: cost for rest_s, cost in costs_ns.items() if cost is not None}
+        longest_s = max(self.rests_s)
+        if seen:
+            numbers |= {"wake_after_s": min(seen)}
+            numbers |= {"wake_us": seen[longest_s] / 1000} if longest_s in seen else {}
+        power = measured[longest_s][1]
+        told_power = ""
+        if power is not None:
+            idle_watts, joules = waking_energy(
+                power.watts, power.mean_watts, power.seconds, RESTS_OF_EACH + 1
+            )
+            numbers |= {"wake_idle_watts": idle_watts} | ({"wake_joules": joules} if joules else {})
+            told_power = f"; idle power {idle_watts:.3g} W, energy of waking " + (
+                f"{joules:.3g} J" if joules else "none seen"
+            )
+        found = _wake_sentence(costs_ns, warm_ns)
+        return Answer(found + told_power, ProbeNumbers.model_validate(numbers), table)
+
+
+def _wake_sentence(costs_ns: dict[float, float | None], warm_ns: Floats) -> str:
+    usual = format_ns(float(np.median(warm_ns)))
+    told = ", ".join(
+        f"{format_ns(cost)} after {format_duration(rest_s)}"
+        for rest_s, cost in costs_ns.items()
+        if cost is not None
+    )
+    none = listed([format_duration(rest_s) for rest_s, cost in costs_ns.items() if cost is None])
+    if not told:
+        spread_ns = float(np.quantile(warm_ns, WARM_SHARE) - np.median(warm_ns))
+        least = format_ns(max(spread_ns, NS_PER_US))
+        return (
+            f"none seen: a read after {none} of idle time is as fast as other reads (median "
+            f"{usual}); a cost of more than about {least} would be seen"
+        )
+    rest = f", none seen after {none}" if none else ""
+    return f"the first read after idle time takes longer (warm median {usual}): {told}{rest}"

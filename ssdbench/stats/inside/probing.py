@@ -23,6 +23,7 @@ from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.distributions import one_plus_lambert, root
+from ssdbench.stats.inside.strides import Floats
 
 SHIFT_COSTS = 0.62  # of the aligned rate, at most, where each write lies in two remap units
 SHIFT_FREE, SHIFT_FASTEST = 0.93, 1.1  # of the aligned rate where none lies in more than aligned
@@ -178,6 +179,44 @@ def falls_at_once(per_second: Sequence[float]) -> bool:
     """Tell whether the rate falls for good within two seconds: its first level is then unknown."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
+
+
+WARM_SHARE = 0.9  # of the warm reads are faster than a read that counts as slow
+SLOW_FIRSTS = 0.75  # of the first reads must be slow; by chance 6 of 8 are in 2 of 100,000 cases
+
+
+def wake_cost_ns(first_ns: Sequence[float] | Floats, warm_ns: Floats) -> float | None:
+    """Return by how much the median first read after a rest is slower than the median warm read.
+
+    The result is None if no cost is seen: fewer than three quarters of the first reads are slower
+    than 90 of 100 warm ones. This needs no assumption about how the latencies are distributed.
+    """
+    first = np.asarray(first_ns, dtype=np.float64)
+    slow = first > np.quantile(warm_ns, WARM_SHARE)
+    if slow.mean() < SLOW_FIRSTS:
+        return None
+    return float(np.median(first) - np.median(warm_ns))
+
+
+METER_ERRORS = 3.0  # standard errors of the mean power: a smaller energy is not seen
+
+
+def waking_energy(
+    watts: Sequence[float], mean_watts: float, seconds: float, times: int
+) -> tuple[float, float | None]:
+    """Return the idle power in W, and the energy in J of one waking; None if it is not seen.
+
+    `watts` are a meter's readings while the drive rested and woke up `times` times in `seconds`. It
+    rested most of the time, so their median is the idle power; what the mean is higher is the
+    energy of waking and of the requests after it.
+    """
+    readings = np.asarray(watts, dtype=np.float64)
+    idle = float(np.median(readings))
+    spread = 1.4826 * float(np.median(np.abs(readings - idle)))  # as a standard deviation
+    error = spread / len(readings) ** 0.5
+    above = mean_watts - idle
+    seen = above > METER_ERRORS * error and above > 0
+    return idle, above * seconds / times if seen else None
 
 
 def fast_writes(latency_ns: Sequence[float], iodepth: int, slow_iops: float) -> int:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ssdbench.model.result import StageResult
-from ssdbench.stages.probe.bench import Bench
+from ssdbench.stages.probe.bench import Bench, Resting
 from ssdbench.stages.probe.buffers import SlcCache
+from ssdbench.stages.probe.reads import Wake
 from ssdbench.stats.inside.probing import (
     Flush,
     Shifted,
@@ -24,6 +25,8 @@ from ssdbench.stats.inside.probing import (
     step_down,
     stripe,
     trim_effect,
+    wake_cost_ns,
+    waking_energy,
 )
 from tests.support.builders import a_target, stage_result
 
@@ -279,3 +282,79 @@ def test_a_cache_that_is_wholly_back_is_told_as_a_least_size(
     assert [row["at_least"] for row in found.table if "rest_s" in row] == [False, at_least]
     assert found.numbers.known()["at_least"] is at_least
     assert ("at least" in found.answer) is at_least
+
+
+def test_a_planted_cost_of_waking_is_found_in_noise() -> None:
+    rng = np.random.default_rng(3)
+    for cost_ns in (200_000, 5_000_000):
+        warm = 80_000 * rng.lognormal(0, 0.2, 256)
+        first = cost_ns + 80_000 * rng.lognormal(0, 0.2, 8)
+
+        found = wake_cost_ns(first, warm)
+
+        assert found == pytest.approx(cost_ns, rel=0.2)
+
+
+def test_no_cost_of_waking_is_seen_where_there_is_none() -> None:
+    """4,000 rests of drives whose latencies vary much, with a slow read now and then."""
+    rng = np.random.default_rng(4)
+    seen = 0
+    for _ in range(4000):
+        reads = 80_000 * rng.lognormal(0, 0.5, 264) * np.where(rng.random(264) < 0.05, 20, 1)
+        seen += wake_cost_ns(reads[:8], reads[8:]) is not None
+
+    assert seen <= 2
+
+
+def test_the_energy_of_waking_is_what_the_mean_power_is_above_the_idle_power() -> None:
+    rng = np.random.default_rng(5)
+    watts = 1.5 + 0.01 * rng.standard_normal(540)
+    wakes = np.arange(60, 540, 60)
+    watts[wakes] += 2.0  # for a second each
+
+    idle, joules = waking_energy(list(watts), float(watts.mean()), 540.0, len(wakes))
+
+    assert idle == pytest.approx(1.5, rel=0.01)
+    assert joules == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_meter_that_only_varies_tells_no_energy_of_waking() -> None:
+    rng = np.random.default_rng(6)
+    told = []
+    for _ in range(1000):
+        watts = 1.5 + 0.05 * rng.standard_normal(540)
+        told.append(waking_energy(list(watts), float(watts.mean()), 540.0, 9)[1])
+
+    assert sum(joules is not None for joules in told) <= 20
+
+
+class SleepyDrive:
+    """A drive of 1.5 W that wakes in 3 ms with 0.4 J after ten seconds, under a power meter."""
+
+    size_bytes = 1 << 30
+
+    def fill(self, length_bytes: int) -> None:
+        self.filled_bytes = length_bytes
+
+    def paused_reads(
+        self, span_bytes: int, rest_s: float, *, groups: int, each: int
+    ) -> tuple[Any, Resting]:
+        assert span_bytes <= self.filled_bytes
+        latency_ns = np.full((groups, each), 80_000.0)
+        latency_ns[:, 0] += 3e6 if rest_s >= 10 else 0
+        seconds = rest_s * (groups + 1)
+        joules = 0.4 * (groups + 1) if rest_s >= 10 else 0.0
+        watts = tuple(1.5 + 0.001 * (n % 3 - 1) for n in range(100))
+        return latency_ns, Resting(seconds, 1.5 + joules / seconds, watts)
+
+
+def test_the_cost_of_waking_is_told_in_time_and_energy() -> None:
+    said = Wake((1.0, 60.0)).ask(cast(Bench, SleepyDrive()))
+
+    assert said.numbers.wake_us == pytest.approx(3000)
+    assert said.numbers.wake_after_s == 60
+    assert said.numbers.warm_us == pytest.approx(80)
+    assert said.numbers.wake_idle_watts == pytest.approx(1.5, rel=0.01)
+    assert said.numbers.wake_joules == pytest.approx(0.4, rel=0.02)
+    assert "3 ms after 1 min 00 s, none seen after 1 s" in said.answer
+    assert "idle power 1.5 W, energy of waking 0.4 J" in said.answer
