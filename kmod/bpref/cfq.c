@@ -6,8 +6,12 @@
  * priority. Queues get the drive in turns, for a slice of time that depends on their priority.
  * While the active process has nothing queued but is known to come back soon, the drive is kept
  * idle for it: it would lose the rest of its slice else. Synchronous requests push an asynchronous
- * slice aside, but not past the deadline of its requests. Which request of a queue is next: see
- * order.c.
+ * slice aside, and asynchronous ones wait until the drive has no synchronous one. Which request of
+ * a queue is next: see order.c.
+ *
+ * What follows block/cfq-iosched.c of 2.6.24 names its functions. What differs: turns are in a list
+ * and not in order of a time that each is given; a class that is passed over gets a turn after 10 s;
+ * requests for metadata do not come first; and no number of requests ends an asynchronous slice.
  */
 #include "cfq.h"
 
@@ -52,9 +56,10 @@ static u8 cfq_level_of(u16 ioprio)
 	}
 }
 
-static void cfq_queue_init(struct cfq_queue *queue, struct bpref_process *process)
+/* All go on from one place, as with cfq_data.last_position. */
+static void cfq_queue_init(struct cfq *cfq, struct cfq_queue *queue, struct bpref_process *process)
 {
-	bpref_queue_init(&queue->requests);
+	bpref_queue_init(&queue->requests, &cfq->bp.place[0]);
 	INIT_LIST_HEAD(&queue->turn);
 	queue->process = process;
 	queue->class = CFQ_BE;
@@ -69,7 +74,7 @@ static void cfq_init(struct bpref *bp)
 	for (class = 0; class < CFQ_CLASSES; class++) {
 		INIT_LIST_HEAD(&cfq->busy[class]);
 		for (level = 0; level < SLICE_LEVELS; level++) {
-			cfq_queue_init(&cfq->async[class][level], NULL);
+			cfq_queue_init(cfq, &cfq->async[class][level], NULL);
 			cfq->async[class][level].class = class;
 			cfq->async[class][level].level = level;
 		}
@@ -77,32 +82,33 @@ static void cfq_init(struct bpref *bp)
 	bp->settings.expire_ns[0] = 125 * NSEC_PER_MSEC;
 	bp->settings.expire_ns[1] = 250 * NSEC_PER_MSEC;
 	bp->settings.back_max_sectors = SZ_16M >> SECTOR_SHIFT;
-	bp->settings.quantum = 8;
+	bp->settings.quantum = 4;
 	cfq->slice_ns[0] = 100 * NSEC_PER_MSEC;
 	cfq->slice_ns[1] = 40 * NSEC_PER_MSEC;
 	cfq->wait_ns = 8 * NSEC_PER_MSEC;
+	bp->settings.think_most_ns = 2 * cfq->wait_ns;
 }
 
 static void cfq_init_process(struct bpref_process *process)
 {
-	cfq_queue_init(cfq_queue_of_process(process), process);
+	cfq_queue_init(to_cfq(process->bpref), cfq_queue_of_process(process), process);
 }
 
 static struct bpref_queue *cfq_queue_of(struct bpref *bp, struct bpref_process *process,
 					blk_opf_t opf, u16 ioprio)
 {
 	/* A process that there was no memory for goes with the async ones. */
-	if (process && op_is_sync(opf))
+	if (process && !bpref_class(bp, opf))
 		return &cfq_queue_of_process(process)->requests;
 	return &to_cfq(bp)->async[cfq_class_of(ioprio)][cfq_level_of(ioprio)].requests;
 }
 
 /* Nobody's time is spent on what others want: only within a process, or among async requests. */
-static bool cfq_may_merge(struct request *rq, struct bio *bio)
+static bool cfq_may_merge(struct bpref *bp, struct request *rq, struct bio *bio)
 {
-	if (op_is_sync(rq->cmd_flags) != op_is_sync(bio->bi_opf))
+	if (bpref_class(bp, rq->cmd_flags) != bpref_class(bp, bio->bi_opf))
 		return false;
-	return !op_is_sync(bio->bi_opf) ||
+	return bpref_class(bp, bio->bi_opf) ||
 	       (rq->elv.icq && rq->elv.icq->ioc == current->io_context);
 }
 
@@ -166,6 +172,7 @@ static struct cfq_queue *cfq_begin_slice(struct cfq *cfq, u64 now)
 	cfq->passed_over_ns[queue->class] = now;
 	cfq->active = queue;
 	cfq->slice_end_ns = 0;
+	cfq->fifo_seen = false;
 	cfq->slices[!queue->process]++;
 	return queue;
 }
@@ -181,6 +188,14 @@ static void cfq_start_clock(struct cfq *cfq, struct cfq_queue *queue, u64 now)
 	cfq->slice_end_ns = now + slice;
 }
 
+/* A process that seeks is waited for only briefly (CFQ_MIN_TT in cfq_arm_slice_timer). */
+static u64 cfq_wait_ns(const struct cfq *cfq, const struct bpref_process *process)
+{
+	if (think_valid(process->seek.weight) && process->seek.mean > THINK_CLOSE)
+		return min(cfq->wait_ns, 2 * (u64)NSEC_PER_MSEC);
+	return cfq->wait_ns;
+}
+
 /* Whether the active queue, which has nothing queued, should be waited for; then does so. */
 static bool cfq_wait_for_process(struct cfq *cfq, u64 now)
 {
@@ -189,9 +204,10 @@ static bool cfq_wait_for_process(struct cfq *cfq, u64 now)
 
 	if (!process || process->exited || !cfq->wait_ns || cfq->active->class == CFQ_IDLE)
 		return false;
-	if (!think_worth_waiting(&process->think, &cfq->bp.newcomers, cfq->wait_ns))
+	/* cfq_update_idle_window: until it is known better, everyone is waited for */
+	if (think_valid(process->think.weight) && process->think.mean_ns > cfq->wait_ns)
 		return false;
-	until = process->last_done_ns + cfq->wait_ns;
+	until = process->last_done_ns + cfq_wait_ns(cfq, process);
 	if (cfq->slice_end_ns && until > cfq->slice_end_ns)
 		until = cfq->slice_end_ns;
 	if (!process->in_flight && until <= now)
@@ -233,7 +249,7 @@ static struct request *cfq_next(struct bpref *bp, u64 now)
 {
 	struct cfq *cfq = to_cfq(bp);
 	struct cfq_queue *queue = cfq_select(cfq, now);
-	struct request *rq, *oldest;
+	struct request *rq = NULL;
 
 	if (!queue || cfq_drive_full(cfq, queue))
 		return NULL;
@@ -241,12 +257,11 @@ static struct request *cfq_next(struct bpref *bp, u64 now)
 		cfq_end_slice(cfq, false, now);
 		return NULL;
 	}
-	rq = bpref_expired(bp, &queue->requests, now);
-	if (!rq) {
-		oldest = bpref_oldest(&queue->requests);
-		rq = bpref_pick(bp, &queue->requests, rq_data_dir(oldest));
-	}
-	bpref_take(bp, rq);
+	/* cfq_check_fifo: a slice begins with the oldest request if that is late. */
+	if (!cfq->fifo_seen)
+		rq = bpref_expired(bp, &queue->requests, now);
+	cfq->fifo_seen = true;
+	rq = bpref_take(bp, rq ?: bpref_pick(bp, &queue->requests));
 	queue->in_flight++;
 	if (queue->process)
 		cfq->sync_in_flight++;
@@ -255,16 +270,26 @@ static struct request *cfq_next(struct bpref *bp, u64 now)
 	return rq;
 }
 
-static bool cfq_preempts(const struct cfq *cfq, const struct cfq_queue *queue, u64 now)
+/* Whether a request is as good as one of the process that is waited for (cfq_rq_close). */
+static bool cfq_close(const struct cfq *cfq, const struct request *rq)
 {
-	struct cfq_queue *active = cfq->active;
-	struct request *oldest = bpref_oldest(&active->requests);
+	const struct think_seek *seek = &cfq->active->process->seek;
+	u64 last = cfq->bp.place[0].last_end, next = blk_rq_pos(rq);
 
-	if (queue->class != active->class)
-		return queue->class < active->class;
-	if (active->process || !queue->process)
+	return think_valid(seek->weight) && (next > last ? next - last : last - next) <= seek->mean;
+}
+
+/* cfq_should_preempt */
+static bool cfq_preempts(const struct cfq *cfq, const struct cfq_queue *queue,
+			 const struct request *rq)
+{
+	if (queue->class != cfq->active->class)
+		return queue->class < cfq->active->class;
+	if (queue->process && !cfq->active->process)
+		return true;
+	if (!cfq->active->process || cfq->active->requests.queued || cfq->active->in_flight)
 		return false;
-	return !oldest || oldest->fifo_time > now;
+	return cfq_close(cfq, rq);	/* the active process thinks */
 }
 
 static void cfq_inserted(struct bpref *bp, struct bpref_queue *requests, struct request *rq,
@@ -285,7 +310,7 @@ static void cfq_inserted(struct bpref *bp, struct bpref_queue *requests, struct 
 		queue->class = cfq_class_of(ioprio);
 		queue->level = cfq_level_of(ioprio);
 	}
-	if (cfq->active && cfq_preempts(cfq, queue, now)) {
+	if (cfq->active && cfq_preempts(cfq, queue, rq)) {
 		cfq->preempted++;
 		cfq_end_slice(cfq, true, now);
 		cfq_add_turn(cfq, queue, true, now);
@@ -319,7 +344,8 @@ static void cfq_done(struct bpref *bp, struct bpref_queue *requests, struct requ
 	if (!cfq->slice_end_ns)
 		cfq_start_clock(cfq, queue, bpref_now(bp));
 	if (bp->waiting && !bp->wait_until_ns && !queue->in_flight)
-		bpref_wait(bp, min(bpref_now(bp) + cfq->wait_ns, cfq->slice_end_ns));
+		bpref_wait(bp, min(bpref_now(bp) + cfq_wait_ns(cfq, queue->process),
+				   cfq->slice_end_ns));
 }
 
 static void cfq_exited(struct bpref *bp, struct bpref_process *process)
@@ -330,25 +356,19 @@ static void cfq_exited(struct bpref *bp, struct bpref_process *process)
 	/* What is still queued keeps the queue alive; it ends its slice when it has run dry. */
 	if (cfq->active != queue || queue->requests.queued)
 		return;
-	if (bp->waiting) {
-		think_left(&process->think, &bp->newcomers);
-		bp->misses++;
-	}
+	bp->misses += bp->waiting;
 	cfq_end_slice(cfq, false, bpref_now(bp));
 }
 
 static void cfq_waited(struct bpref *bp)
 {
-	struct cfq *cfq = to_cfq(bp);
-
-	if (cfq->active->process)
-		think_left(&cfq->active->process->think, &bp->newcomers);
-	cfq_end_slice(cfq, false, bpref_now(bp));
+	cfq_end_slice(to_cfq(bp), false, bpref_now(bp));
 }
 
 const struct bpref_policy bpref_cfq = {
 	.size = sizeof(struct cfq),
-	.by_sync = true,
+	.processes = true,
+	.queue_each = true,
 	.init = cfq_init,
 	.init_process = cfq_init_process,
 	.queue_of = cfq_queue_of,

@@ -37,6 +37,7 @@ struct cfq {
 	struct cfq_queue *active;
 	u64 slice_end_ns;		/* of the active queue; 0: it begins with a completion */
 	u64 slice_ns[2];		/* base, by class 0 and 1 */
+	bool fifo_seen;			/* in this slice the deadlines have been looked at */
 	u64 wait_ns;			/* for the active process's next request */
 	unsigned int sync_in_flight;
 	u64 slices[2];

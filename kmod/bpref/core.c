@@ -9,6 +9,15 @@
 
 #include <trace/events/block.h>
 
+/*
+ * The file systems of Linux 2.6.25 marked no write as synchronous, today's do; direct I/O did and
+ * does. So a scheduler that is to see what those of that time saw takes reads alone as synchronous
+ * under a file system.
+ */
+bool bpref_sync_writes = true;
+module_param_named(sync_writes, bpref_sync_writes, bool, 0644);
+MODULE_PARM_DESC(sync_writes, "of schedulers chosen later: synchronous writes go with reads (default: true)");
+
 static struct bpref *to_bpref(struct request_queue *q)
 {
 	return q->elevator->elevator_data;
@@ -98,7 +107,7 @@ static bool bpref_allow_merge(struct request_queue *q, struct request *rq, struc
 {
 	struct bpref *bp = to_bpref(q);
 
-	return !bp->policy->may_merge || bp->policy->may_merge(rq, bio);
+	return !bp->policy->may_merge || bp->policy->may_merge(bp, rq, bio);
 }
 
 static int bpref_request_merge(struct request_queue *q, struct request **found, struct bio *bio)
@@ -156,7 +165,7 @@ static bool bpref_bio_merge(struct request_queue *q, struct bio *bio, unsigned i
 
 	if (!READ_ONCE(bp->queued))
 		return false;
-	if (bp->policy->by_sync && op_is_sync(bio->bi_opf))
+	if (bp->policy->queue_each && !bpref_class(bp, bio->bi_opf))
 		icq = bpref_find_icq(q);
 	spin_lock_irq(&bp->lock);
 	bp->merge_icq = icq;
@@ -172,7 +181,8 @@ static bool bpref_bio_merge(struct request_queue *q, struct bio *bio, unsigned i
 /* Only what is waited for has a process: to find it costs a lock, which the rest is spared. */
 static void bpref_prepare_request(struct request *rq)
 {
-	bool waited_for = !bpref_class(to_bpref(rq->q), rq->cmd_flags);
+	struct bpref *bp = to_bpref(rq->q);
+	bool waited_for = bp->policy->processes && !bpref_class(bp, rq->cmd_flags);
 
 	rq->elv.icq = waited_for ? bpref_get_icq(rq->q) : NULL;
 	rq->elv.priv[0] = NULL;
@@ -184,14 +194,29 @@ static bool bpref_prepared(const struct request *rq)
 	return rq->rq_flags & SSDB_RQF_SCHED;
 }
 
-static void bpref_came_back(struct bpref *bp, struct bpref_process *process, u64 now)
+/* By as_update_iohist of 2.6.32: who has something under way has not thought at all. */
+void bpref_came_back(struct bpref *bp, struct bpref_process *process, const struct request *rq,
+		     u64 now)
 {
-	const u64 limit_ns = NSEC_PER_SEC;
+	bool thought = !process->queued && !process->in_flight && process->last_done_ns;
+	u64 start = blk_rq_pos(rq), last = process->last_end;
 
-	if (!process->queued && !process->in_flight && process->last_done_ns)
-		think_returned(&process->think, &bp->newcomers, now - process->last_done_ns,
-			       limit_ns);
-	process->queued++;
+	if (process->started) {
+		think_returned(&process->think, &bp->newcomers,
+			       thought ? now - process->last_done_ns : 0,
+			       bp->settings.think_most_ns);
+		think_sought(&process->seek, &bp->newcomers,
+			     start > last ? start - last : last - start);
+	}
+	process->last_end = bpref_end(rq);
+	process->started = true;
+}
+
+/* The block layer joins a request to any that ends right before it, whatever queue that is in. */
+static bool bpref_may_join(struct bpref *bp, struct bpref_queue *queue, const struct request *rq)
+{
+	return !bp->policy->apart ||
+	       !bpref_ends_at(bp->policy->apart(bp, queue), blk_rq_pos(rq));
 }
 
 static void bpref_insert(struct bpref *bp, struct request *rq, bool at_head, u64 now,
@@ -208,15 +233,15 @@ static void bpref_insert(struct bpref *bp, struct request *rq, bool at_head, u64
 			list_add_tail(&rq->queuelist, &bp->dispatch);
 		return;
 	}
-	if (blk_mq_sched_try_insert_merge(bp->q, rq, free))
-		return;
-	trace_block_rq_insert(rq);
 	process = bpref_process(bp, rq);
 	queue = bp->policy->queue_of(bp, process, rq->cmd_flags, req_get_ioprio(rq));
+	if (bpref_may_join(bp, queue, rq) && blk_mq_sched_try_insert_merge(bp->q, rq, free))
+		return;
+	trace_block_rq_insert(rq);
 	rq->fifo_time = now + bp->settings.expire_ns[bpref_class(bp, rq->cmd_flags)];
-	bpref_queue_add(bp, queue, rq);
 	if (process)
-		bpref_came_back(bp, process, now);
+		bpref_came_back(bp, process, rq, now);
+	bpref_queue_add(bp, queue, rq);
 	bp->policy->inserted(bp, queue, rq, now);
 }
 
@@ -383,12 +408,12 @@ int bpref_init(struct request_queue *q, struct elevator_queue *eq,
 	spin_lock_init(&bp->lock);
 	bp->q = q;
 	bp->policy = policy;
+	bp->sync_writes = READ_ONCE(bpref_sync_writes);
 	INIT_LIST_HEAD(&bp->dispatch);
 	ssdb_hrtimer_setup(&bp->timer, bpref_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	bp->settings = (struct bpref_settings) {
 		/* 1 MiB, as all three drives of Dunn 2009 have */
 		.grid.block_sectors = SZ_1M >> SECTOR_SHIFT,
-		.fifo_batch = 16,
 		.preference = true,
 	};
 	policy->init(bp);

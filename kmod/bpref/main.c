@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ssdb_bpref: two schedulers that prefer requests in the block that was written last, after "A New
- * I/O Scheduler for Solid State Devices" (M. P. Dunn, Texas A&M University, 2009).
+ * I/O Scheduler for Solid State Devices" (M. P. Dunn, Texas A&M University, 2009), and noop, which
+ * they were compared with.
  *
- *	echo bpref-as > /sys/block/sdX/queue/scheduler	(or bpref-cfq)
+ *	echo bpref-as > /sys/block/sdX/queue/scheduler	(or bpref-cfq, bpref-noop)
  *	cd /sys/block/sdX/queue/iosched
  *	echo 1048576 > block_bytes; echo 0 > block_phase_bytes	(see `ssdbench detect-blocksize`)
  *	echo 0 > block_preference	(the same scheduler with the one-way elevator)
@@ -16,6 +17,7 @@
 
 #include "anticipatory.h"
 #include "cfq.h"
+#include "noop.h"
 
 static struct bpref *to_bpref(struct elevator_queue *eq)
 {
@@ -132,10 +134,9 @@ static ssize_t block_phase_bytes_store(struct elevator_queue *eq, const char *pa
 	return error ?: bpref_set_grid(bp, &bp->settings.grid.phase_sectors, bytes) ?: count;
 }
 
-/* Of both */
+/* Of more than one */
 
 BPREF_NUMBER(block_preference, to_bpref(eq)->settings.preference, 1, 0, 1)
-BPREF_NUMBER(fifo_batch, to_bpref(eq)->settings.fifo_batch, 1, 0, 65536)
 BPREF_NUMBER(quantum, to_bpref(eq)->settings.quantum, 1, 1, 65536)
 BPREF_COUNTER(reads, to_bpref(eq)->track[READ].dispatched)
 BPREF_COUNTER(writes, to_bpref(eq)->track[WRITE].dispatched)
@@ -149,12 +150,14 @@ BPREF_COUNTER(merged, to_bpref(eq)->merged)
 BPREF_COUNTER(wait_hits, to_bpref(eq)->hits)
 BPREF_COUNTER(wait_misses, to_bpref(eq)->misses)
 
-#define BPREF_COMMON										\
-	BPREF_RW(block_bytes), BPREF_RW(block_phase_bytes), BPREF_RW(block_preference),		\
-	BPREF_RW(fifo_batch), BPREF_RW(quantum), BPREF_RO(reads), BPREF_RO(writes),		\
+#define BPREF_ALL										\
+	BPREF_RW(block_bytes), BPREF_RW(block_phase_bytes), BPREF_RO(reads), BPREF_RO(writes),	\
 	BPREF_RO(read_crossings), BPREF_RO(write_crossings), BPREF_RO(read_same_block),		\
-	BPREF_RO(write_same_block), BPREF_RO(read_expired), BPREF_RO(write_expired),		\
-	BPREF_RO(merged), BPREF_RO(wait_hits), BPREF_RO(wait_misses)
+	BPREF_RO(write_same_block), BPREF_RO(merged)
+
+#define BPREF_COMMON										\
+	BPREF_ALL, BPREF_RW(block_preference), BPREF_RW(quantum), BPREF_RO(read_expired),	\
+	BPREF_RO(write_expired), BPREF_RO(wait_hits), BPREF_RO(wait_misses)
 
 #define MS NSEC_PER_MSEC
 #define US NSEC_PER_USEC
@@ -168,6 +171,7 @@ BPREF_NUMBER(write_batch_ms, to_as(eq)->batch_ns[WRITE], MS, 0, 60000)
 BPREF_NUMBER(antic_wait_us, to_as(eq)->wait_ns, US, 0, 1000000)
 BPREF_COUNTER(read_batches, to_as(eq)->batches[READ])
 BPREF_COUNTER(write_batches, to_as(eq)->batches[WRITE])
+BPREF_COUNTER(drains, to_as(eq)->drains)
 BPREF_COUNTER(as_waits, to_as(eq)->waits)
 BPREF_COUNTER(close, to_as(eq)->close)
 
@@ -175,7 +179,7 @@ static struct elv_fs_entry as_attributes[] = {
 	BPREF_COMMON,
 	BPREF_RW(read_expire_ms), BPREF_RW(write_expire_ms), BPREF_RW(read_batch_ms),
 	BPREF_RW(write_batch_ms), BPREF_RW(antic_wait_us), BPREF_RO(read_batches),
-	BPREF_RO(write_batches), __ATTR(waits, 0444, as_waits_show, NULL),
+	BPREF_RO(write_batches), BPREF_RO(drains), __ATTR(waits, 0444, as_waits_show, NULL),
 	__ATTR(wait_close, 0444, close_show, NULL), __ATTR_NULL
 };
 
@@ -200,6 +204,8 @@ static struct elv_fs_entry cfq_attributes[] = {
 	__ATTR(waits, 0444, cfq_waits_show, NULL), __ATTR_NULL
 };
 
+static struct elv_fs_entry noop_attributes[] = { BPREF_ALL, __ATTR_NULL };
+
 static int as_init(struct request_queue *q, struct elevator_queue *eq)
 {
 	return bpref_init(q, eq, &bpref_anticipatory);
@@ -210,8 +216,14 @@ static int cfq_init(struct request_queue *q, struct elevator_queue *eq)
 	return bpref_init(q, eq, &bpref_cfq);
 }
 
+static int noop_init(struct request_queue *q, struct elevator_queue *eq)
+{
+	return bpref_init(q, eq, &bpref_noop);
+}
+
 SSDB_INIT_SCHED(as_init_sched, as_init)
 SSDB_INIT_SCHED(cfq_init_sched, cfq_init)
+SSDB_INIT_SCHED(noop_init_sched, noop_init)
 
 static struct elevator_type as_type = {
 	.icq_size = sizeof(struct bpref_process),
@@ -229,6 +241,12 @@ static struct elevator_type cfq_type = {
 	.elevator_owner = THIS_MODULE,
 };
 
+static struct elevator_type noop_type = {
+	.elevator_attrs = noop_attributes,
+	.elevator_name = "bpref-noop",
+	.elevator_owner = THIS_MODULE,
+};
+
 static int __init bpref_module_init(void)
 {
 	int error;
@@ -237,17 +255,31 @@ static int __init bpref_module_init(void)
 	as_type.ops.init_sched = as_init_sched;
 	cfq_type.ops = bpref_operations;
 	cfq_type.ops.init_sched = cfq_init_sched;
+	noop_type.ops = bpref_operations;
+	noop_type.ops.init_sched = noop_init_sched;
+	noop_type.ops.init_icq = NULL;
+	noop_type.ops.exit_icq = NULL;
 	error = elv_register(&as_type);
 	if (error)
 		return error;
 	error = elv_register(&cfq_type);
 	if (error)
-		elv_unregister(&as_type);
+		goto no_cfq;
+	error = elv_register(&noop_type);
+	if (error)
+		goto no_noop;
+	return 0;
+
+no_noop:
+	elv_unregister(&cfq_type);
+no_cfq:
+	elv_unregister(&as_type);
 	return error;
 }
 
 static void __exit bpref_module_exit(void)
 {
+	elv_unregister(&noop_type);
 	elv_unregister(&cfq_type);
 	elv_unregister(&as_type);
 }

@@ -4,16 +4,18 @@
  */
 #include "bpref.h"
 
-void bpref_queue_init(struct bpref_queue *queue)
+void bpref_queue_init(struct bpref_queue *queue, struct bpref_place *place)
 {
 	queue->sorted = RB_ROOT;
 	INIT_LIST_HEAD(&queue->fifo);
 	queue->queued = 0;
-	queue->picks = 0;
+	queue->place = place;
 }
 
 void bpref_queue_add(struct bpref *bp, struct bpref_queue *queue, struct request *rq)
 {
+	struct bpref_process *process = bpref_process(bp, rq);
+
 	elv_rb_add(&queue->sorted, rq);
 	list_add_tail(&rq->queuelist, &queue->fifo);
 	if (rq_mergeable(rq)) {
@@ -21,6 +23,8 @@ void bpref_queue_add(struct bpref *bp, struct bpref_queue *queue, struct request
 		if (!bp->q->last_merge)
 			bp->q->last_merge = rq;
 	}
+	if (process)
+		process->queued++;
 	queue->queued++;
 	WRITE_ONCE(bp->queued, bp->queued + 1);
 	rq->elv.priv[0] = queue;
@@ -53,13 +57,8 @@ struct request *bpref_expired(struct bpref *bp, struct bpref_queue *queue, u64 n
 {
 	struct request *rq = bpref_oldest(queue);
 
-	/*
-	 * On a drive that is slower than the deadlines every request is late. To serve them all
-	 * for that would be to serve them as they came, the slowest order of all.
-	 */
-	if (!rq || queue->picks < bp->settings.fifo_batch || rq->fifo_time > now)
+	if (!rq || rq->fifo_time >= now)
 		return NULL;
-	queue->picks = 0;
 	bp->track[rq_data_dir(rq)].expired++;
 	return rq;
 }
@@ -90,21 +89,28 @@ static struct rb_node *bpref_from(const struct bpref_queue *queue, u64 position)
 	return found;
 }
 
-struct request *bpref_pick(struct bpref *bp, struct bpref_queue *queue, int direction)
+bool bpref_ends_at(const struct bpref_queue *queue, u64 sector)
+{
+	struct rb_node *node = bpref_from(queue, sector);
+
+	node = node ? rb_prev(node) : rb_last(&queue->sorted);
+	return node && bpref_end(rb_entry_rq(node)) == sector;
+}
+
+struct request *bpref_pick(struct bpref *bp, struct bpref_queue *queue)
 {
 	const struct bpref_settings *settings = &bp->settings;
-	const struct bpref_track *track = &bp->track[direction];
-	struct rb_node *front = bpref_from(queue, track->last_end);
+	const struct bpref_place *place = queue->place;
+	struct rb_node *front = bpref_from(queue, place->last_end);
 	struct rb_node *back = front ? rb_prev(front) : rb_last(&queue->sorted);
 	struct bpref_window window = {
 		.front = { bpref_span(front) },
 		.back = { bpref_span(back) },
-		.last_end = track->last_end,
-		.block = track->block,
+		.last_end = place->last_end,
+		.block = place->block,
 	};
 	enum bpref_choice choice;
 
-	queue->picks++;
 	if (settings->preference) {
 		/* The second ones only matter when neither first one is in the block (case 3). */
 		if (front && back && !bpref_within(&window.block, window.front[0].start) &&
@@ -131,16 +137,17 @@ struct request *bpref_pick(struct bpref *bp, struct bpref_queue *queue, int dire
 static void bpref_follow(struct bpref *bp, const struct request *rq)
 {
 	struct bpref_track *track = &bp->track[rq_data_dir(rq)];
+	struct bpref_place *place = bpref_queue(rq)->place;
 	u64 start = blk_rq_pos(rq), end = bpref_end(rq);
 
 	track->dispatched++;
-	if (bpref_within(&track->block, start))
+	if (bpref_within(&place->block, start))
 		track->same_block++;
 	else
 		track->crossings++;
-	if (end > start && !bpref_within(&track->block, end - 1))
-		track->block = bpref_block_at(&bp->settings.grid, end - 1);
-	track->last_end = end;
+	if (end > start && !bpref_within(&place->block, end - 1))
+		place->block = bpref_block_at(&bp->settings.grid, end - 1);
+	place->last_end = end;
 }
 
 struct request *bpref_take(struct bpref *bp, struct request *rq)
@@ -159,6 +166,6 @@ struct request *bpref_take(struct bpref *bp, struct request *rq)
 
 void bpref_forget_blocks(struct bpref *bp)
 {
-	bp->track[READ].block = (struct bpref_block) { 0, 0 };
-	bp->track[WRITE].block = (struct bpref_block) { 0, 0 };
+	bp->place[0].block = (struct bpref_block) { 0, 0 };
+	bp->place[1].block = (struct bpref_block) { 0, 0 };
 }

@@ -21,20 +21,18 @@ static inline u64 slice_ns(u64 base_ns, unsigned int level)
 
 /*
  * How many writes make a batch of the time wanted, from the last batch: of `allowed` writes, it
- * had `unused` left when it ended after `took_ns` (anticipatory scheduler, update_write_batch).
+ * had `unused` left when it ended after `took_ns`; `idled`: nobody waited for its end
+ * (block/as-iosched.c of 2.6.32, update_write_batch).
  */
-static inline u32 slice_write_batch(u32 allowed, u32 unused, u64 took_ns, u64 wanted_ns)
+static inline u32 slice_write_batch(u32 allowed, u32 unused, u64 took_ns, u64 wanted_ns,
+				    bool idled)
 {
 	const u32 most = 1 << 20;
 
-	if (took_ns > 3 * wanted_ns)
-		allowed /= 2;
-	else if (took_ns > wanted_ns)
-		allowed--;
-	else if (!unused && 3 * took_ns < wanted_ns)
-		allowed *= 2;
-	else if (!unused)
-		allowed++;
+	if (took_ns > wanted_ns && !idled)
+		allowed = took_ns > 3 * wanted_ns ? allowed / 2 : allowed - 1;
+	else if (took_ns < wanted_ns && !unused)
+		allowed = 3 * took_ns < wanted_ns ? allowed * 2 : allowed + 1;
 	if (allowed > most)
 		return most;
 	return allowed ? allowed : 1;

@@ -267,7 +267,10 @@ static void processes_that_never_come_back_are_not_waited_for(void)
 
 	CHECK(think_worth_waiting(&fresh, &newcomers, 6 * MS));
 	for (i = 0; i < 20; i++)
-		think_left(&fresh, &newcomers);
+		think_left(&fresh, &newcomers, false);
+	CHECK(think_worth_waiting(&fresh, &newcomers, 6 * MS));	/* others may go on for them */
+	for (i = 0; i < 20; i++)
+		think_left(&fresh, &newcomers, true);
 	CHECK(!think_worth_waiting(&fresh, &newcomers, 6 * MS));
 	for (i = 0; i < 20; i++) {
 		struct think other = { 0 };
@@ -275,6 +278,41 @@ static void processes_that_never_come_back_are_not_waited_for(void)
 		think_returned(&other, &newcomers, MS, 1000 * MS);
 	}
 	CHECK(think_worth_waiting(&fresh, &newcomers, 6 * MS));
+}
+
+static void what_is_close_doubles_with_each_ms_and_is_half_as_far_behind(void)
+{
+	struct think_newcomers newcomers = { 0 };
+	struct think_seek seek = { 0 };
+	const u64 at = 1 << 20;
+
+	CHECK(think_close(&seek, &newcomers, at, at + 8192, 0));
+	CHECK(!think_close(&seek, &newcomers, at, at + 8193, 0));
+	CHECK(!think_close(&seek, &newcomers, at, at + 8193, MS - 1));
+	CHECK(think_close(&seek, &newcomers, at, at + 2 * 8192, MS));
+	CHECK(!think_close(&seek, &newcomers, at, at + 2 * 8192 + 1, MS));
+	CHECK(think_close(&seek, &newcomers, at, at + 32 * 8192, 5 * MS));
+	CHECK(think_close(&seek, &newcomers, at, at - 4096, 0));
+	CHECK(!think_close(&seek, &newcomers, at, at - 4097, 0));
+	CHECK(think_close(&seek, &newcomers, 0, 4096, 0));
+	CHECK(think_close(&seek, &newcomers, 0, ~0ull, 21 * MS));
+}
+
+static void a_process_that_seeks_finds_more_close(void)
+{
+	struct think_newcomers newcomers = { 0 };
+	struct think_seek seek = { 0 };
+	int i;
+
+	CHECK(!think_valid(seek.weight));
+	for (i = 0; i < 60; i++)
+		think_sought(&seek, &newcomers, 100000);
+	CHECK(think_valid(seek.weight));
+	CHECK(seek.mean > 99000 && seek.mean < 101000);
+	CHECK(think_close(&seek, &newcomers, 0, 98000, 0));
+	CHECK(!think_close(&seek, &newcomers, 0, 102000, 0));
+	think_sought(&seek, &newcomers, 1ull << 40);	/* an odd one is cut */
+	CHECK(seek.mean < 200000);
 }
 
 static void slices_follow_priority(void)
@@ -290,12 +328,13 @@ static void write_batches_come_to_their_time_and_never_to_nothing(void)
 	u32 batch = 1000, i;
 
 	for (i = 0; i < 60; i++)	/* a drive of 5 ms a write: 25 fit 125 ms */
-		batch = slice_write_batch(batch, 0, batch * 5 * MS, 125 * MS);
+		batch = slice_write_batch(batch, 0, batch * 5 * MS, 125 * MS, false);
 	CHECK(batch >= 23 && batch <= 27);
-	CHECK(slice_write_batch(1, 0, 900 * MS, 125 * MS) == 1);
-	CHECK(slice_write_batch(8, 3, 10 * MS, 125 * MS) == 8);
+	CHECK(slice_write_batch(1, 0, 900 * MS, 125 * MS, false) == 1);
+	CHECK(slice_write_batch(8, 3, 10 * MS, 125 * MS, false) == 8);
+	CHECK(slice_write_batch(8, 0, 900 * MS, 125 * MS, true) == 8);
 	for (i = 0; i < 60; i++)
-		batch = slice_write_batch(batch, 0, 0, 125 * MS);
+		batch = slice_write_batch(batch, 0, 0, 125 * MS, false);
 	CHECK(batch == 1 << 20);
 }
 
@@ -317,6 +356,8 @@ static const struct {
 	CASE(the_elevator_goes_up_and_back_only_a_little),
 	CASE(thinking_time_comes_to_the_true_mean),
 	CASE(processes_that_never_come_back_are_not_waited_for),
+	CASE(what_is_close_doubles_with_each_ms_and_is_half_as_far_behind),
+	CASE(a_process_that_seeks_finds_more_close),
 	CASE(slices_follow_priority),
 	CASE(write_batches_come_to_their_time_and_never_to_nothing),
 	{ NULL, NULL },

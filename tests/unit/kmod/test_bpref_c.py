@@ -30,7 +30,7 @@ def test_the_schedulers_decide_as_their_documents_say(program: Path) -> None:
         for case in cases
     }
 
-    assert len(cases) == 14
+    assert len(cases) == 16
     assert {case: done.stderr for case, done in outcomes.items() if done.returncode} == {}
 
 
