@@ -128,8 +128,7 @@ HALF: Model = SETUP | {
 }  # fmt: skip
 # The work, a name in the rows, the scheduler, and settings of it.
 TURN = "{0} {1}-{2} {1} block_preference={2}"
-ARRIVAL = "fifo_batch=0 read_expire_ms=0 write_expire_ms=0 antic_wait_us=0"
-NOOP = f"postmark noop bpref-as block_preference=0 {ARRIVAL}"
+NOOP = "postmark noop bpref-noop"
 DEADLINE = "postmark deadline bpref-as block_preference=0 antic_wait_us=0"
 BASES = tuple(TURN.format("postmark", which, 0) for which in SCHEDULERS)
 FROM_SCHEDULER = "writes write_crossings write_expired wait_hits wait_misses"
@@ -173,7 +172,7 @@ turn() { local load=$1 name=$1-$2 s=$3 n q t; shift 3; used $MODEL; ready_$load
   queue_of; row $name queue $(awk -v q=$((T_QUEUE - q)) -v t=$((T_BUSY - t)) \\
     'BEGIN {print t ? q / t : 0}')
   row $name busy $(awk -v t=$((T_BUSY - t)) -v us=$TOOK_US 'BEGIN {print t * 1e3 / us}')
-  for n in $FROM_SCHEDULER; do row $name $n $(cat $I/$n); done
+  for n in $FROM_SCHEDULER; do [ ! -e $I/$n ] || row $name $n $(cat $I/$n); done
   for n in $FROM_DRIVE; do eval "row $name $n \\$(( \\$(count $F $n) - was_$n ))"; done
   umount /mnt; echo none > $Q/scheduler; echo 0 > $F/power; rmdir $F; }
 """
@@ -295,7 +294,7 @@ def _dbench(model: Model, seed: int) -> list[str]:
     return [
         assignments(model),
         f"MODEL='{of_drive(model)}'",
-        f"turn2_ noop bpref-as block_preference=0 {ARRIVAL}",
+        "turn2_ noop bpref-noop",
         *(
             f"turn2_ {system}{which}-{on} {which} block_preference={on}"
             for system in ("", "nilfs2-")
@@ -316,7 +315,7 @@ DISK = f"{TRANSCEND},capacity=128MiB,block_bytes=512KiB,log_blocks=1,merge_page=
 # of the new schedulers as fast (chapter V, figures 5 and 24). So noop was more than 1.25 times as
 # fast as the base anticipatory scheduler, and more than 1.18 times as fast as CFQ. `none` of today
 # is not that noop: it has no queue of its own, so 128 requests cannot wait in it and merge. So noop
-# here is `bpref-as` with deadlines that have always passed: the oldest is next.
+# here is `bpref-noop`.
 POSTMARK, MIXED = (1.25, 1.18), (1.15, 1.15)
 USED = f"{TRANSCEND},capacity=128MiB"
 EXPERIMENTS = (
