@@ -65,7 +65,7 @@ def command(
         )
     results = [StoredRun.open(directory).result for directory in directories]
     _refuse_copies(directories, results)
-    if len({result.target.simulated for result in results}) > 1 and not mix_simulated:
+    if len({result.target.modelled for result in results}) > 1 and not mix_simulated:
         raise UsageError(
             "refusing to compare simulated with real drives: "
             "the numbers of a model say nothing about hardware",
@@ -96,7 +96,7 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
         answer(line)
     answer("")
     for name, result in zip(names, results, strict=True):
-        simulated = " (simulated)" if result.target.simulated else ""
+        simulated = " (simulated)" if result.target.modelled else ""
         run = f"{name}: {result.run_id}, {result.target.name}"
         answer(f"{run}{simulated}, {result.verdict}")
     answer("")
@@ -158,7 +158,7 @@ def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Comp
                 result,
                 run=result.run_id,
                 target=result.target.name,
-                simulated=result.target.simulated,
+                simulated=result.target.modelled,
             )
             for result in results
         ),

@@ -112,7 +112,7 @@ def _answer_probes(ended: "Ended", *, as_json: bool) -> int:
 
     probes = ended.result.having(ProbeFound)
     code = 0 if probes and all(stage.complete for stage, _ in probes) else ended.exit_code
-    simulated = ended.result.target.simulated
+    simulated = ended.result.target.modelled
     if as_json:
         document(
             Probed(
@@ -140,7 +140,7 @@ def _run_fields(ended: "Ended", *, complete: bool) -> dict[str, Any]:
     return {
         "directory": str(ended.directory),
         "report": str(ended.files[0]),
-        "simulated": ended.result.target.simulated,
+        "simulated": ended.result.target.modelled,
         "complete": complete,
         "bytes_written": ended.result.bytes_written,
     }
@@ -252,7 +252,7 @@ def _print_kept(directory: Path | None) -> None:
 def _lines(result: "RunResult", stage: "StageResult", found: "BlockSizeFound") -> None:
     from ssdbench.report.view.inside import buffer
 
-    answer(f"{found.answer}{' (simulated drive)' if result.target.simulated else ''}")
+    answer(f"{found.answer}{' (simulated drive)' if result.target.modelled else ''}")
     for part in found.parts:
         sure = "" if part.confidence is None else f", confidence {100 * part.confidence:.1f} %"
         cost = f", {part.minutes:g} min, {format_capacity(part.bytes_written)} written"

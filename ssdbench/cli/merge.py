@@ -86,7 +86,7 @@ def command(
 def lot_name(lot: "Gathered") -> str:
     """Return a name for a lot with the number and model of its drives: `3 drives of P4500`."""
     target = lot.results[0].target
-    simulated = ", simulated" if target.simulated else ""
+    simulated = ", simulated" if target.modelled else ""
     return f"{counted(len(lot.runs), 'drive')} of {target.model or target.name}{simulated}"
 
 
@@ -124,7 +124,7 @@ def _document(
     return Merged(
         model=first.target.model,
         size_bytes=first.target.size_bytes,
-        simulated=first.target.simulated,
+        simulated=first.target.modelled,
         method=first.method,
         profile_sha256=profile_hash(first),
         asked=asked,

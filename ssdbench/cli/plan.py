@@ -167,7 +167,7 @@ def _document(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -
         plan,
         title=wishes.profile.title or wishes.profile_name,
         target=info,
-        simulated=info.simulated,
+        simulated=info.modelled,
         seed=wishes.profile.seed if wishes.seed is None else wishes.seed,
         stages=tuple(PlannedStage.of(stage, drive_fills=stage.fills) for stage in plan.stages),
         drive_fills=plan.fills,

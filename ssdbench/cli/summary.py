@@ -55,7 +55,7 @@ def run_lines(ended: Ended) -> Iterator[str]:
         if rows:
             yield table(titles, rows)
             yield ""
-    simulated = ", a simulated drive" if result.target.simulated else ""
+    simulated = ", a simulated drive" if result.target.modelled else ""
     over = headword(result)
     if answer := answer_of(result):
         yield f"question: {answer.wanted.asked()}"
@@ -78,7 +78,7 @@ def run_document(ended: Ended) -> Ran:
         report=str(ended.files[0]),
         exit_code=ended.exit_code,
         verdict=ended.result.verdict,
-        simulated=ended.result.target.simulated,
+        simulated=ended.result.target.modelled,
         result=ended.result,
     )
 

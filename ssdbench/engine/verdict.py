@@ -109,13 +109,14 @@ def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Findi
 
 
 def about_target(target: TargetInfo) -> tuple[Finding, ...]:
-    """Return a finding if numbers of this kind of target cannot be used for planning."""
+    """Return findings if numbers of this kind of target cannot be used for planning."""
+    model = (Simulated(target.name, target.simulated_by).finding(),) if target.modelled else ()
     if target.simulated:
-        return (Simulated(target.name).finding(),)
+        return model
     lacks, taken = target.facts.get(LACKS), TAKEN in target.facts
     if taken or target.kind is TargetKind.UNPROVEN:
         lacks = lacks or "none of its properties could be read"
-        return (NotPlannable(target.name, target.kind.value, lacks, taken).finding(),)
+        return (*model, NotPlannable(target.name, target.kind.value, lacks, taken).finding())
     if target.kind.plannable:
-        return ()
-    return (NotPlannable(target.name, target.kind.value).finding(),)
+        return model
+    return (*model, NotPlannable(target.name, target.kind.value).finding())

@@ -44,7 +44,7 @@ def donation(run: StoredRun) -> dict[str, bytes]:
     file contains a name of the drive or host.
     """
     result = run.result
-    if result.target.simulated:
+    if result.target.modelled:
         raise UsageError(
             f"{run.directory} is a run on a simulated drive; only runs on real drives are useful",
             hint="Name a run on a real drive.",

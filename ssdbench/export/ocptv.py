@@ -98,7 +98,7 @@ def _start(result: RunResult) -> Artifact:
             "hardwareInfos": [{name: value for name, value in hardware.items() if value}],
             "softwareInfos": software,
         },
-        "metadata": {"run_id": result.run_id, "simulated": target.simulated},
+        "metadata": {"run_id": result.run_id, "simulated": target.modelled},
     }
 
 

@@ -112,7 +112,7 @@ def _families(result: RunResult, progress: Progress | None) -> Iterator[Family]:
         "model": result.target.model,
         "serial": result.target.serial,
         "firmware": result.target.firmware,
-        "simulated": "yes" if result.target.simulated else "no",
+        "simulated": "yes" if result.target.modelled else "no",
         "run_id": result.run_id,
         "started": result.started_at,
     }

@@ -412,7 +412,7 @@ _ORIGIN: Columns = {
     "serial": ("str", lambda one: one.run.result.target.serial),
     "firmware": ("str", lambda one: one.run.result.target.firmware),
     "identity": ("str", lambda one: one.run.result.target.id),
-    "is_simulated": ("boolean", lambda one: one.run.result.target.simulated),
+    "is_simulated": ("boolean", lambda one: one.run.result.target.modelled),
 }
 _DRIVE: Columns = _ORIGIN | {
     "size_bytes": ("Int64", lambda one: one.run.result.target.size_bytes),

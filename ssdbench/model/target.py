@@ -120,7 +120,8 @@ class TargetInfo(Model):
     remap_unit_bytes: int = 0  # the same
     preferred_write_bytes: int = 0  # smallest write that the drive recommends; 0: a block
     write_sizes: dict[str, int] = {}  # that the drive or the kernel recommends, in bytes, by name
-    simulated: bool = False
+    simulated: bool = False  # by this program, with a clock of its own: a sim: target
+    simulated_by: str = ""  # what simulates a block device, such as `ssdbench sim attach`
     sim_model: str = ""  # name of the model and its parameters, for sim: targets
     sim_seed: int | None = None
     full_size_bytes: int = 0  # of the model that a smaller drive simulates; 0: not stored
@@ -135,6 +136,11 @@ class TargetInfo(Model):
         path, a digest of the content follows the identity.
         """
         return f"{self.id}{CONTENT}{self.content}" if self.content else self.id
+
+    @property
+    def modelled(self) -> bool:
+        """Tell whether the drive is known to be a simulated one, whatever clock it has."""
+        return self.simulated or bool(self.simulated_by)
 
     @property
     def here(self) -> str:

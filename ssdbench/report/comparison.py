@@ -339,9 +339,9 @@ def _of_point(
 
 def _run_names(results: Sequence[RunResult]) -> list[str]:
     """Return the names of the runs, with "(simulated)" if other runs measured real drives."""
-    mixed = len({result.target.simulated for result in results}) > 1
+    mixed = len({result.target.modelled for result in results}) > 1
     named = zip(capacity.names(results), results, strict=True)
-    return [f"{name}{' (simulated)' * (mixed and one.target.simulated)}" for name, one in named]
+    return [f"{name}{' (simulated)' * (mixed and one.target.modelled)}" for name, one in named]
 
 
 def _is_series(results: Sequence[RunResult]) -> bool:
@@ -578,7 +578,7 @@ def _run_table(results: Sequence[RunResult]) -> page.Table:
         (
             "Target",
             lambda one: page.Cell(
-                one[1].target.name + " (simulated)" * one[1].target.simulated, "name"
+                one[1].target.name + " (simulated)" * one[1].target.modelled, "name"
             ),
         ),
         ("Model", lambda one: one[1].target.model or words.NONE),

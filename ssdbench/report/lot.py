@@ -90,7 +90,7 @@ LOT_COLUMNS: dict[str, tuple[str, Callable[[Rated], object]]] = {
     "host": ("str", lambda one: one[0].conditions.get("host") or ""),
     "temperature_c": ("Float64", lambda one: one[0].conditions.get("temperature")),
     "wear_percent": ("Float64", lambda one: one[0].conditions.get("wear")),
-    "simulated": ("str", lambda one: one[0].result.target.simulated),
+    "simulated": ("str", lambda one: one[0].result.target.modelled),
     "workload": ("str", lambda one: one[1].label),
     "iops": ("Float64", lambda one: one[2].mean),
     "iops_ci_low": ("Float64", lambda one: one[2].low),
@@ -126,7 +126,7 @@ def render_lot(
     """Return the page about a lot as HTML."""
     target = results[0].target
     what = target.model or target.name
-    simulated = f"SIMULATED: {counted(len(results), 'drive')}" if target.simulated else ""
+    simulated = f"SIMULATED: {counted(len(results), 'drive')}" if target.modelled else ""
     sheet = page.Sheet(
         tool="merge",
         kind="Lot",
@@ -338,7 +338,7 @@ def render_lots(
     notes: Sequence[str] = (),
 ) -> str:
     """Return the page that compares two lots as HTML."""
-    simulated = lots[0][0].target.simulated
+    simulated = lots[0][0].target.modelled
     drives = [
         f"{number}: {name}, {counted(len(lot), 'drive')} of {lot[0].target.model or 'no model'}"
         for number, (name, lot) in enumerate(zip(names, lots, strict=True), start=1)

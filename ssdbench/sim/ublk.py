@@ -6,6 +6,7 @@ it answered. If the server is killed, the driver fails the requests under way an
 (include/uapi/linux/ublk_cmd.h).
 """
 
+import fcntl
 import os
 import re
 import struct
@@ -56,6 +57,21 @@ class Lateness:
             for both in ((self.late, before.late), (self.latencies, before.latencies))
         )
         return type(self)(self.answered - before.answered, self.most_ns, late, latencies)
+
+
+def serves(device: str, *, running: Path = RUNNING) -> bool:
+    """Tell whether a server of `attach` is behind a block device, by its kernel name.
+
+    The server of the superuser keeps a lock on its file of lateness until it ends.
+    """
+    try:
+        with (running / device).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return Lateness.read(device, running=running) is not None
+    except OSError:
+        return False
+    return False
 
 
 def lateness_of(node: str) -> Lateness | None:

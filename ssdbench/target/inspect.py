@@ -18,6 +18,7 @@ from ssdbench.host.loops import behind
 from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.model.target import NOT_READ, VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
+from ssdbench.sim import ublk
 from ssdbench.sim.library import DIRECT, PAGE
 from ssdbench.target import ata, content, nvme, pages, scsi, surroundings
 from ssdbench.target.evidence import evidence, evidence_facts, kind_of, models
@@ -188,6 +189,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         discards=bool(sysfs.number(f"/sys/block/{kernel}/queue/discard_max_bytes")),
         zone_bytes=zone_bytes,
         zone_length_bytes=zone_length_bytes,
+        simulated_by=_simulator(kernel, sysfs),
         model=read.get("device/model", ""),
         serial=names.serial,
         firmware=read.get("device/firmware_rev", "") or read.get("device/rev", ""),
@@ -208,6 +210,19 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         lba_formats=lba_formats,
     )
     return _with_content(info) if info.id.startswith(PLACE) else info
+
+
+def _simulator(kernel: str, sysfs: Sysfs) -> str:
+    """Return what simulates a block device, if it is of ssdbench; "" for other devices.
+
+    A client of an NBD server cannot tell what is behind it. Neither can a device over the drive,
+    such as a RAID.
+    """
+    if kernel.startswith("ublkb") and ublk.serves(kernel, running=sysfs.path(str(ublk.RUNNING))):
+        return "`ssdbench sim attach`"
+    if sysfs.number(f"/sys/kernel/config/ssdb_flash/{kernel}/power") == 1:
+        return "the kernel module ssdb_flash"
+    return ""
 
 
 def _write_sizes(kernel: str, block_bytes: int, sysfs: Sysfs) -> dict[str, int]:

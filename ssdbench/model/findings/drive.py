@@ -259,9 +259,11 @@ class Simulated(FindingKind):
     severities = (Severity.NOTES,)
 
     target: str
+    by: str = ""  # what simulates it, if it is a block device
 
     def message(self) -> str:
-        return f"{self.target} is a simulated drive: its numbers describe a model, not hardware"
+        by = f" of {self.by}" if self.by else ""
+        return f"{self.target} is a simulated drive{by}: its numbers describe a model, not hardware"
 
 
 class BoundaryHiddenByBuffer(FindingKind):

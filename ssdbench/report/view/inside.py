@@ -60,7 +60,7 @@ def of_inside(result: RunResult, found: Sequence[BlockSizeFound | ProbeFound]) -
     ]
     number, unit = _first(found)
     return Headline(
-        label="Inside the drive" + (" (simulated)" if result.target.simulated else ""),
+        label="Inside the drive" + (" (simulated)" if result.target.modelled else ""),
         number=number,
         unit=unit,
         holds_for="",

@@ -247,7 +247,7 @@ def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) 
     kept = rate_iops > 0
     valid = result.verdict == "VALIDATED"
     why = stage.why_not or "the run is not"
-    simulated = " (simulated drive)" if result.target.simulated else ""
+    simulated = " (simulated drive)" if result.target.modelled else ""
     if not kept:
         label = "No offered rate kept the latency limit"
     elif valid:

@@ -305,8 +305,10 @@ def moment(iso: str | None) -> str:
 
 def simulated_label(target: TargetInfo) -> str:
     """Return a text such as `SIMULATED: x25m-g2-160, seed 7`; empty for a real drive."""
-    if not target.simulated:
+    if not target.modelled:
         return ""
+    if target.simulated_by:
+        return f"SIMULATED: {target.name}, by {target.simulated_by.replace('`', '')}"
     model = target.sim_model or target.model or target.name
     seed = "unknown" if target.sim_seed is None else str(target.sim_seed)
     named = any(part.startswith("seed=") for part in model.split(","))

@@ -1,5 +1,7 @@
 import pytest
 
+from ssdbench.engine.verdict import about_target
+from ssdbench.model.finding import Code
 from ssdbench.model.target import TargetKind
 from ssdbench.report.metrics import percentile
 from ssdbench.report.view import words
@@ -69,3 +71,8 @@ def test_drives_with_one_seed_share_it_in_the_label_and_none_says_its_seed_twice
         "SIMULATED: a, seed 7, b,capacity=1GiB, seed 7 and c,seed=9"
     )
     assert words.simulated_labels([*drives, a_target(TargetKind.DRIVE)]) == ""
+    attached = a_target(TargetKind.VIRTUAL).model_copy(
+        update={"name": "/dev/ublkb0", "simulated_by": "`ssdbench sim attach`"}
+    )
+    assert words.simulated_label(attached) == "SIMULATED: /dev/ublkb0, by ssdbench sim attach"
+    assert [one.code for one in about_target(attached)] == [Code.SIMULATED, Code.NOT_PLANNABLE]

@@ -1,6 +1,8 @@
 """What a name leads to, and a sentence for everything that is no target."""
 
+import fcntl
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import consent
 from ssdbench.target.evidence import Evidence, kind_of
-from ssdbench.target.inspect import _block_device, identities, inspect
+from ssdbench.target.inspect import _block_device, _simulator, identities, inspect
 from tests.support.mappedhost import MappedHost
 
 
@@ -194,3 +196,25 @@ def test_the_write_that_a_drive_recommends_is_what_the_kernel_tells(
     info = _block_device("/dev/sda", Path("/dev/sda"), device, Sysfs(tmp_path))
 
     assert info.preferred_write_bytes == preferred
+
+
+def test_a_block_device_of_the_projects_own_simulators_is_known(tmp_path: Path) -> None:
+    running, group = tmp_path / "run/ssdbench", tmp_path / "sys/kernel/config/ssdb_flash/ssd0"
+    running.mkdir(parents=True)
+    group.mkdir(parents=True)
+    head = (int.from_bytes(b"SSDBLATE", "little"), 0, 0, 0)
+    (running / "ublkb0").write_bytes(struct.pack("<508Q", *head, *[0] * 504))
+    (running / "ublkb1").write_bytes(bytes(508 * 8))
+    (group / "power").write_text("1\n")
+    host = Sysfs(tmp_path)
+
+    assert _simulator("ublkb0", host) == ""  # the server that left this file has ended
+    with (running / "ublkb0").open() as served, (running / "ublkb1").open() as another:
+        for file in (served, another):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        assert _simulator("ublkb0", host) == "`ssdbench sim attach`"
+        assert _simulator("ublkb1", host) == ""  # of another program
+    assert _simulator("ssd0", host) == "the kernel module ssdb_flash"
+    assert _simulator("sda", host) == _simulator("ublkb2", host) == ""
+    (group / "power").write_text("0\n")
+    assert _simulator("ssd0", host) == ""
