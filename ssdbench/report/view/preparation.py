@@ -207,11 +207,14 @@ def _cliff_plot(
         )
         window = float(fills[min(int(at), len(fills) - 1)])
         levels = levels_of(warm.verdict, warm.unit, phases[-1][1], window, float(fills[-1]))
+    if levels:  # the steady level is the rate of the warm-up
+        marks[-1] = marks[-1][0], phases[-1][0]
     return Plot(
         name="cliff",
         title="Write cliff: throughput over bytes written",
         caption=f"Over {format_figure(fills[-1])} drive fills: {told}. The line covers the range "
-        "from the slowest to the fastest second of each part. Each phase has its median rate.",
+        "from the slowest to the fastest second of each part. The rate below the name of a phase "
+        "is its median.",
         alt=f"Write throughput over {format_figure(fills[-1])} drive fills: {told}.",
         figure=SeriesFigure(
             thinned(fills, rate), "drive fills written", "MB/s", tuple(marks), levels, log=True
