@@ -23,14 +23,15 @@ _NUMBER = re.compile(r"[0-9][0-9.,e+]*( [A-Za-zµ/%]+)?")
 
 def answer(text: str, *, bad: bool = False) -> None:
     """Print a line of the answer to stdout; with `bad`, a terminal shows it in red."""
-    shown = _folded(lines(text)) if sys.stdout.isatty() else lines(text)
+    shown = lines(text)
+    if sys.stdout.isatty() and "\n" not in shown:  # lines of a table stay as they are
+        shown = folded(shown, get_terminal_size().columns)
     click.echo(click.style(shown, fg="red") if bad else shown)
 
 
-def _folded(text: str) -> str:
-    """Break a line between words where a terminal ends; lines of a table stay as they are."""
-    columns = get_terminal_size().columns
-    if "\n" in text or len(text) <= columns:
+def folded(text: str, columns: int) -> str:
+    """Break a line between words where a terminal of this width ends."""
+    if len(text) <= columns:
         return text
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     folded = wrap(

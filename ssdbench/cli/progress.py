@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Self
 
-from ssdbench.cli.output import tell
+from ssdbench.cli.output import folded, tell
 from ssdbench.engine.events import (
     Event,
     FindingRaised,
@@ -148,7 +148,9 @@ class ProgressBar(ProgressLines):
     def line(self, text: str) -> None:
         """Print a line above the bar."""
         try:
-            self._bar.console.print(lines(text), markup=False, highlight=False, soft_wrap=True)
+            width = self._bar.console.width
+            text = "\n".join(folded(line, width) for line in lines(text).split("\n"))
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         except OSError:
             return
 
@@ -195,13 +197,14 @@ def headline(event: Event) -> str:
     match event:
         case RunStarted():
             word = "resumed" if event.resumed else "started"
-            simulated = " (simulated)" if event.target.simulated else ""
-            return f"{word} on {event.target.name}{simulated}: {event.directory}"
+            simulated = " (simulated)" if event.target.modelled else ""
+            asked = f"\nquestion: {event.question}" if event.question else ""
+            return f"{word} on {event.target.name}{simulated}: {event.directory}{asked}"
         case StageStarted():
             told = f", drive's time: {_range(event.seconds)}" if event.seconds[1] else ""
             if event.ends_after_s and event.likely_after_s:
                 most = format_duration(event.ends_after_s[1])
-                told += f"; the whole run: likely {_range(event.likely_after_s)}, at most {most}"
+                told += f"\n  the whole run: likely {_range(event.likely_after_s)}, at most {most}"
             if event.wait_s:
                 told += f"\n  host's time until the end: {_range(event.wait_s)}"
             return f"[{event.number}/{event.of}] {event.title}{told}"

@@ -69,7 +69,7 @@ HOST_S_PER_REQUEST = 1.2e-6
 STARTING_SHARE = 1 / 1800
 READING_SHARE = 1 / 8
 AROUND_PACE = 2.0
-SURE_S = 3.0  # of host time, before a run's own pace is used
+PRIOR_S = 10.0  # of host time at the usual pace; the first seconds of a run are often slower
 LIKELY_WARM_UP = (1.0, 1.25)  # every rule asks for the least number of fills
 SETTLING: dict[StageKind, Range] = {
     StageKind.STEADY: LIKELY_WARM_UP,
@@ -290,7 +290,7 @@ def host_wait(
     makes the estimate longer.
     """
     usual_s = _simulation_s(*done, hint)
-    pace = host_s / usual_s if host_s > SURE_S and usual_s else 1.0
+    pace = (host_s + PRIOR_S) / (usual_s + PRIOR_S) if usual_s else 1.0
     least_s, most_s = (
         pace * sum(_simulation_s(p.seconds[end], p.bytes_written[end], hint) for p in plans)
         for end in (0, 1)

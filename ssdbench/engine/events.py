@@ -22,6 +22,7 @@ class RunStarted:
     target: TargetInfo
     stages: tuple[str, ...]  # titles, in order
     resumed: bool = False
+    question: str = ""  # the planner's question that the run answers, if the profile has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,9 @@ class AtWork:
 NOT_BEGUN = AtWork()
 EVERY_S = 0.5  # seconds of wall time between two Progress events
 Range = tuple[float, float]
-Foreseen = tuple[Range | None, Range | None]
+# End of the run on the drive's clock; real time left of the run, and of the stage.
+Foreseen = tuple[Range | None, Range | None, Range | None]
+UNFORESEEN: Foreseen = (None, None, None)
 LEAST_FRACTION = 0.01  # no time left is estimated before this share is done
 
 
@@ -123,7 +126,7 @@ class Reporter:
         wall: Callable[[], float],
         written_fills: Callable[[], float | None] = lambda: None,
         ran_s: Callable[[], float] = lambda: 0.0,
-        foreseen: Callable[[Found | None, AtWork], Foreseen] = lambda seen, at_work: (None, None),
+        foreseen: Callable[[Found | None, AtWork], Foreseen] = lambda seen, at_work: UNFORESEEN,
         simulated: bool = False,
     ) -> None:
         """Set the callbacks; `foreseen` estimates the run's end and the real time left."""
@@ -176,14 +179,14 @@ class Reporter:
         duration_s = max(second.duration_s, 1e-9)
         ran_s, left_s = self._ran_s(), self._left_s(fraction, now)
         at_work = AtWork(self._done, ran_s - self._step_began_s)
-        ends_after_s, wait_s = self._foreseen(self._seen(), at_work)
-        of_run_s = wait_s[1] if wait_s else ends_after_s[1] - ran_s if ends_after_s else math.inf
+        ends_after_s, wait_s, of_stage_s = self._foreseen(self._seen(), at_work)
+        low_s, high_s = of_stage_s or (0.0, math.inf)
         self._emit(
             Progress(
                 stage=self._stage,
                 fraction=fraction,
-                # The first repeats last longest, so an estimate from them can be too long.
-                left_s=None if left_s is None or left_s > of_run_s else left_s,
+                # Repeats do not last equally long, so the share done can lead to a wrong time.
+                left_s=None if left_s is None or not low_s <= left_s <= high_s else left_s,
                 text=", ".join(part for part in (self._text, self._state()) if part),
                 rate_bytes_per_s=second.bytes / duration_s,
                 rate_iops=second.ios / duration_s,

@@ -267,9 +267,11 @@ class Runner:
         if self._order.left:
             self._raise(SettingsLeft(self._order.left).finding())
         titles = tuple(stage.title for stage in self._stages)
+        order, plan = self._order, self._order.plan
+        asked = "" if plan.load_iops is None else plan.asked()
         self._world.emit(
             RunStarted(
-                self._order.run_id, self._store.path, self._session.info, titles, self._resumed
+                order.run_id, self._store.path, self._session.info, titles, self._resumed, asked
             )
         )
         try:
@@ -307,7 +309,7 @@ class Runner:
 
     def _announce(self, stage: AnyStage) -> None:
         """Tell the user that a stage begins, with estimates from the rates of earlier stages."""
-        seconds, ends, wait = self._foreseen()
+        seconds, (ends, wait, _) = self._foreseen()
         count, expected = len(self._stages), self._likely_ends() if ends else None
         self._world.emit(
             StageStarted(stage.name, stage.title, self._at, count, seconds, ends, wait, expected)
@@ -321,13 +323,14 @@ class Runner:
 
     def _foreseen(
         self, at_work_s: float = 0.0, seen: Found | None = None, unit: AtWork = NOT_BEGUN
-    ) -> tuple[Range, Range | None, Range | None]:
+    ) -> tuple[Range, Foreseen]:
         """Estimate the current stage's time, the run's end, and the real time that is left.
 
-        The run's end is None while no rate of the drive was measured, or if the stage has run
-        longer than its estimate. The real time left is estimated only for simulated drives, which
-        have their own clock. `at_work_s` is how long the current stage has run, and `unit`
-        describes its current unit. `seen` has the rates that the current stage has measured so far.
+        The real time left is that of the run, only for simulated drives, which have their own
+        clock, and that of the current stage. The run's end is None while no rate of the drive was
+        measured; everything is None if the stage has run longer than its estimate. `at_work_s` says
+        how long the current stage has run, and `unit` describes its current unit. `seen` has the
+        rates that the current stage has measured so far.
         """
         info, spent = self._session.info, self._meter
         found = [result.found for result in self._results]
@@ -335,17 +338,20 @@ class Runner:
         stage, *later = (shown_plan(one, info, hint) for one in self._stages[self._at - 1 :])
         rest = shown_plan(self._stages[self._at - 1].after(unit.done), info, hint)
         if at_work_s > stage.seconds[1] or unit.since_s > rest.seconds[1]:
-            return stage.seconds, None, None
+            return stage.seconds, (None, None, None)
         left = [narrower(remaining(stage, at_work_s), remaining(rest, unit.since_s)), *later]
         ends = None if hint == self._order.hint else ends_after(spent.seconds, left)
         if not info.simulated:
-            return stage.seconds, ends, None
+            return stage.seconds, (ends, None, left[0].seconds)
         host_s, done = self._world.wall() - self._began_s, (spent.seconds, spent.bytes_written)
-        return stage.seconds, ends, host_wait(left, hint, host_s=host_s, done=done)
+        of_run, of_stage = (
+            host_wait(part, hint, host_s=host_s, done=done) for part in (left, left[:1])
+        )
+        return stage.seconds, (ends, of_run, of_stage)
 
     def _foreseen_since(self, begun_s: float, seen: Found | None, unit: AtWork) -> Foreseen:
         """Estimate the run's end and real time left; the current stage began at `begun_s`."""
-        return self._foreseen(self._meter.seconds - begun_s, seen, unit)[1:]
+        return self._foreseen(self._meter.seconds - begun_s, seen, unit)[1]
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
         """Run a stage, or reuse its stored result; return False if the run must end."""

@@ -25,6 +25,7 @@ import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,7 @@ def unit_proof(context: Context, workload: Workload, named: MappingUnit, name: s
         seed = derived_seed(context.seed, name, part)
         job = Job(name=part, workload=workload.model_copy(update=update), seed=seed)
         with FioRun(context, [job], phase=part, part=part, step_s=STEP_S) as run:
+            context.reporter.being(partial(_proving, run, block))
             for second in run:
                 if second.t_s >= PROOF_S:
                     run.stop()
@@ -135,6 +137,12 @@ def unit_proof(context: Context, workload: Workload, named: MappingUnit, name: s
     proven = proves_unit(named.block_iops, rates[0], rates[1])
     update = {"unit_iops": rates[0], "double_iops": rates[1], "proven": proven}
     return named.model_copy(update=update)
+
+
+def _proving(run: FioRun, block_bytes: int) -> str:
+    t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
+    writes = f"now writes of {format_size(block_bytes)} to prove the mapping unit"
+    return f"{writes}, {t_s:.0f} of {PROOF_S:.0f} s"
 
 
 UNIT, BY_BYTES = "warm-up", "by-bytes"

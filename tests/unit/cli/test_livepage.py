@@ -16,6 +16,7 @@ import pytest
 from ssdbench.cli import background, livepage
 from ssdbench.cli.livepage import COST_TIMES, EVERY_S, LivePage
 from ssdbench.cli.main import run
+from ssdbench.cli.progress import headline
 from ssdbench.engine.events import (
     Event,
     FindingRaised,
@@ -48,6 +49,16 @@ def course(*events: Event) -> Course:
     for event in events:
         found.see(event)
     return found
+
+
+def test_the_question_stands_before_the_first_result() -> None:
+    asked = replace(STARTED, question="100 VMs x 40 IOPS <b>")
+
+    assert '<p class="prose">Question: 100 VMs x 40 IOPS &lt;b&gt;</p>' in live.frame(
+        Course(asked), None, every_s=EVERY_S
+    )
+    assert headline(asked).splitlines()[1:] == ["question: 100 VMs x 40 IOPS <b>"]
+    assert "question" not in headline(STARTED).lower()
 
 
 def test_the_state_names_stage_work_and_the_time_left_of_each_clock() -> None:

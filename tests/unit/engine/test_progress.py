@@ -9,16 +9,15 @@ from ssdbench.generator.base import Second
 class Told:
     """A reporter with a clock in the test's hand."""
 
-    def __init__(self, *, left_of_run_s: float | None = None) -> None:
+    def __init__(self, *, of_stage_s: tuple[float, float] | None = None) -> None:
         self.now = 0.0
-        of_run = None if left_of_run_s is None else (0.0, left_of_run_s)
         self.events: list[Event] = []
         self.reporter = Reporter(
             "02-steady",
             emit=self.events.append,
             wall=lambda: self.now,
             written_fills=lambda: self.now / 100,
-            foreseen=lambda seen, at_work: (None, of_run),
+            foreseen=lambda seen, at_work: (None, None, of_stage_s),
         )
 
     def at(self, now: float) -> Progress:
@@ -44,11 +43,13 @@ def test_between_two_steps_the_time_left_just_passes() -> None:
     assert told.at(100).left_s == 100
 
 
-@pytest.mark.parametrize(("left_of_run_s", "left_s"), [(60.0, None), (95.0, 90)])
-def test_a_stage_is_never_told_to_last_longer_than_the_run(
-    left_of_run_s: float, left_s: float | None
+@pytest.mark.parametrize(
+    ("of_stage_s", "left_s"), [((0.0, 60.0), None), ((80.0, 95.0), 90), ((100.0, 500.0), None)]
+)
+def test_the_time_left_is_told_only_if_it_is_within_the_range_of_the_stage(
+    of_stage_s: tuple[float, float], left_s: float | None
 ) -> None:
-    told = Told(left_of_run_s=left_of_run_s)
+    told = Told(of_stage_s=of_stage_s)
     told.reporter.doing("repeats", lambda: 0.1)
 
     assert told.at(10).left_s == left_s
