@@ -480,9 +480,9 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
 
 
 def _tone(plans: capacity.Plans) -> str:
-    """Return the colour of several answers: that of the one that is least safe."""
+    """Return the colour of several answers: bad if one is not safe, good if one can be bought."""
     tones = {capacity.TONES[capacity.standing(answer)] for _, answer in plans}
-    return next(tone for tone in ("bad", "note", "good") if tone in tones)
+    return next(tone for tone in ("bad", "good", "note") if tone in tones)
 
 
 def _named(results: Sequence[RunResult]) -> page.Prose:

@@ -343,7 +343,8 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     known = {name: format_count(iops) for name, iops in loads.items() if iops is not None}
     if made is None:
         none = marked("no count is enough", answer.verdict) if answer.no else words.NONE
-        return {DRIVES: none} | known | {"verdict": verdict_of(answer)}
+        told = dict(_p99_cells(answer)) if answer.no else {}
+        return {DRIVES: none} | told | known | {"verdict": verdict_of(answer)}
     cells = {
         DRIVES: marked(f"{made.drives:,}", answer.verdict),
         "decided by": _name(made.decided_by),
@@ -357,12 +358,7 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
             none = "none known" if limit is Limit.LATENCY else "none"
             percent = none if unused is None else f"{format_figure(100 * unused)} %"
             cells[f"headroom: {_name(limit)}"] = percent
-    for one in answer.latencies:
-        name = OF_DIRECTIONS.get(one.direction, "p99")
-        cells[name] = f"{format_ns(one.p99_ns)}{' NOT VALIDATED' * bool(one.why_not)}"
-        cells[f"{name}, at most"] = words.NONE if one.upper_ns is None else format_ns(one.upper_ns)
-    if not answer.latencies:
-        cells["p99"] = "not measured"
+    cells |= dict(_p99_cells(answer)) or {"p99": "not measured"}
     if made.cost is not None:
         cells["price"] = exact(made.cost)
     if made.cost_per_tb is not None:
@@ -372,6 +368,15 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
     if made.wear is not None and made.wear.life_years is not None:
         cells[LIFE] = format_figure(made.wear.life_years)
     return cells | {"verdict": answer.verdict}
+
+
+def _p99_cells(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each p99 that was measured at the planned load."""
+    for one in answer.latencies:
+        name = OF_DIRECTIONS.get(one.direction, "p99")
+        yield name, f"{format_ns(one.p99_ns)}{' NOT VALIDATED' * bool(one.why_not)}"
+        most = words.NONE if one.upper_ns is None else format_ns(one.upper_ns)
+        yield f"{name}, at most", most
 
 
 def answer_limits(answer: CapacityAnswer) -> dict[str, str]:
@@ -402,7 +407,7 @@ def measured_rows(answer: CapacityAnswer) -> list[tuple[str, str, str]]:
         rows.append(("IOPS of each drive", cells[PLANNED], usable))
     for name in (*OF_DIRECTIONS.values(), "p99"):
         most = f"{name}, at most"
-        if name in cells and most in cells:
+        if made is not None and name in cells and most in cells:
             ends = cells[name], cells[most]
             shown = ends[0] if ends[0] == ends[1] else f"{ends[0]}, at most {ends[1]}"
             rows.append((f"{name} at this load", shown, limits.get(most, words.NONE)))
@@ -432,9 +437,12 @@ def _missed_rows(answer: CapacityAnswer) -> Iterator[tuple[str, str, str]]:
             yield at, one.missed, words.NONE
         for p99 in one.p99:
             if (limit_s := limits.get(p99.direction)) is not None:
+                limit_ns = 1e9 * limit_s
                 most = "" if p99.bound is None else f", at most {format_ns(p99.bound)}"
+                over = p99.bound is not None and p99.bound > limit_ns
+                seen = format_ns(p99.value) + most * (p99.value <= limit_ns)
                 name = f"{OF_DIRECTIONS[p99.direction]} {at}"
-                yield name, f"{format_ns(p99.value)}{most}", format_ns(1e9 * limit_s)
+                yield name, f"{seen}{', misses' * over}", format_ns(limit_ns)
 
 
 def answer_blocks(plans: Plans, named: Sequence[str]) -> list[page.Block]:
@@ -522,7 +530,7 @@ def candidates_line(plans: Plans) -> str:
     def text(one: CapacityAnswer, noun: str = "") -> str:
         made = one.plan
         if made is None:
-            return marked("no count", one.verdict) if one.no else "no plan"
+            return "no plan"
         cost = f" for {exact(made.cost)}" if priced and made.cost is not None else ""
         count = counted(made.drives, noun) if noun else f"{made.drives:,}"
         return marked(f"{count}{cost}", one.verdict)
@@ -530,15 +538,18 @@ def candidates_line(plans: Plans) -> str:
     def why(one: CapacityAnswer) -> str:
         made = one.plan
         if made is None:
-            return " (p99 misses its limit at each load that was measured)" if one.no else ""
+            return ""
         return f" (decided by {_decided(made)}{_not_measured(one, made)})"
 
     equal = [one for one in ordered if one.validated and text(one) == text(best)] or [best]
     others = [one for one in others if all(one is not other for other in equal)]
     either = " or of ".join(f"{named[id(one)]}{why(one)}" for one in equal)
-    against = [f"{text(one)} of {named[id(one)]}{why(one)}" for one in others]
+    against = [f"{text(one)} of {named[id(one)]}{why(one)}" for one in others if not one.no]
+    none = [marked(named[id(one)], one.verdict) for one in others if one.no]
     said = f"Buy {text(best, 'drive')}" if best.validated else text(best, "drive")
     said += f" of {either}" + (f", against {listed(against)}" if against else "")
+    if none:
+        said += f"; no count of {' or '.join(none)} keeps the limit of p99"
     if not all(one.validated for one in ordered):
         return said  # each number that is not validated has its own mark
     return f"{said}; {VALIDATED}{' (simulated drives)' * any(one.simulated for one in ordered)}"

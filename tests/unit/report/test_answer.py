@@ -321,11 +321,29 @@ def test_a_measured_no_is_a_validated_answer(tmp_path: Path) -> None:
     ]
     assert answer_cells(answer) == {
         "drives with spares": "no count is enough",
+        "p99 of reads": "2.6 ms",
+        "p99 of reads, at most": "2.73 ms",
         "load that misses p99": "3,333",
         "verdict": "VALIDATED",
     }
     last = list(run_lines(Ended(tmp_path, result, (tmp_path / "report.html",), exit_code=6)))
     assert "NOT VALIDATED" not in "".join(last)
+
+
+def test_candidates_without_an_answer_are_named_beside_the_one_to_buy(tmp_path: Path) -> None:
+    lost = a_missed_run(tmp_path / "lost", (3.1, 2.6), target=a_target(sim_model="lost"))
+    spoilt = lost.model_copy(update={"verdict": "NOT VALIDATED"})
+    kept = a_missed_run(
+        tmp_path / "kept", (1.9,), target=a_target(size_bytes=4 * TB, sim_model="kept")
+    )
+
+    def line(*runs: RunResult) -> str:
+        return candidates_line([(one, answer_of(one)) for one in runs])  # type: ignore[misc]
+
+    buy = "Buy 10 drives of kept (decided by wear)"
+    none = "; no count of lost keeps the limit of p99; VALIDATED (simulated drives)"
+    assert line(lost, kept) == f"{buy}{none}"
+    assert line(spoilt, kept) == f"{buy}; no count of lost NOT VALIDATED keeps the limit of p99"
 
 
 def test_a_no_from_a_run_that_is_not_validated_has_its_mark(tmp_path: Path) -> None:
