@@ -390,8 +390,9 @@ def test_each_span_is_converted_since_the_rest_gives_its_spare_area_up_slowly(
     shares = [
         one.how(SHORT, target).spare_share for steps in stage.conversions.values() for one in steps
     ]
-    assert shares == pytest.approx([0.53, 0.5, 1.0])  # the first span took the spare area over
-    assert whole >= 1.0
+    # The first span took the spare area over; to the whole drive, half a fill is enough.
+    assert shares == pytest.approx([0.53, 0.5, 0.5])
+    assert whole >= 0.5
 
 
 def test_a_users_job_is_converted_by_nothing_but_itself() -> None:
