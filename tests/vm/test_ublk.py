@@ -1,10 +1,13 @@
 """A simulated drive as /dev/ublkbN by the driver of Debian's kernel: used, refused, killed."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ssdbench.sim.drive import SimDrive
+from ssdbench.sim.spec import parse
 from tests.vm.conftest import REPOSITORY, Guest
 
 pytestmark = pytest.mark.vm
@@ -101,3 +104,44 @@ def test_a_simulated_drive_is_a_block_device_until_it_is_detached_or_its_server_
     assert said["freed"]
     assert "no such device" in said["gone"]
     assert said["sound"]
+
+
+UNPRIVILEGED = r"""
+modprobe ublk_drv
+mkdir /run/u; cd /run/u
+cp SERVER ssdb-ublk; cp STATE/d.* .; chown -R nobody .
+as_nobody() { setpriv --reuid nobody --regid nogroup --clear-groups "$@"; }
+as_nobody ./ssdb-ublk --state d.ssdb --log d.log 2>&1 && exit 1
+chown nobody /dev/ublk-control
+while :; do chown nobody /dev/ublk[bc]? || :; sleep 0.05; done 2> /dev/null > /dev/null &
+udev=$!
+for round in 1 2; do
+  as_nobody ./ssdb-ublk --state d.ssdb --log d.log
+  as_nobody dd if=/dev/zero of=/dev/ublkb0 bs=4k count=64 oflag=direct status=none
+  as_nobody dd if=/dev/ublkb0 of=/dev/null bs=4k count=64 iflag=direct status=none
+  as_nobody ./ssdb-ublk --detach 0
+  while [ -e /dev/ublkb0 ]; do sleep 0.1; done
+done
+kill $udev
+echo left /dev/ublk[bc]*
+"""
+
+
+@pytest.mark.parametrize("lab", ["6.12"], indirect=True)
+def test_a_user_who_owns_the_nodes_attaches_a_drive_and_leaves_none(
+    guest: Guest, tmp_path: Path
+) -> None:
+    """A loop plays udev. A device that was only measured with must go, too."""
+    SimDrive.create(parse("sim:p4800x,capacity=64MiB"), tmp_path / "d.ssdb").close()
+    server = REPOSITORY / "ssdbench/sim/bin/ssdb-ublk"
+    script = UNPRIVILEGED.replace("SERVER", str(server)).replace("STATE", str(tmp_path))
+
+    answer = guest(script, disks=("nvme=null:64MiB",), modules=False)
+
+    assert answer.status == 0, answer.stderr
+    assert answer.stdout.splitlines() == [
+        "ssdb-ublk: /dev/ublk-control: Permission denied",
+        "/dev/ublkb0",
+        "/dev/ublkb0",
+        "left /dev/ublk[bc]*",
+    ]

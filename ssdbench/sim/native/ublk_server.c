@@ -128,7 +128,8 @@ static void remove_device(int disk_fd)
 		close(server.queue.fd);
 	server.queue.descriptors = NULL;
 	server.queue.fd = -1;
-	if (control(CONTROL_READ(DEL_DEV_ASYNC), NULL, 0, 0) == -EOPNOTSUPP)
+	/* Errors differ: kernels before 6.9 do not know it, 6.12 refuses it to others than root. */
+	if (control(CONTROL_READ(DEL_DEV_ASYNC), NULL, 0, 0) < 0)
 		control(CONTROL(UBLK_CMD_DEL_DEV), NULL, 0, 0);
 }
 
