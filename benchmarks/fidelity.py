@@ -30,7 +30,18 @@ import numpy as np
 
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.sim.amplification import STEPS, Before, Writes
-from ssdbench.sim.fit import REWRITE, Fit, Observed, Parameters, fit, last_fill, observed, predict
+from ssdbench.sim.fit import (
+    REWRITE,
+    Fit,
+    Observed,
+    Parameters,
+    fit,
+    last_fill,
+    observed,
+    of_one_run,
+    predict,
+    predict_from_one,
+)
 from ssdbench.sim.series import number, read_series, rows
 from ssdbench.sim.truth import greedy_write_amplification
 from ssdbench.units import GIB, KIB, MIB
@@ -42,6 +53,7 @@ BEFORE = {"nothing written": Before.NOTHING, "one shuffled 512K fill": Before.SH
 LARGE = 10**6  # units in a block of the greedy formula: infinitely many
 WIDE = 0.15  # goal of the 95th percentile
 REPEATS = 1.5  # or so many times the spread of real repeats
+OF_ONE = 0.95  # of the errors of a fit to one series are within its factor
 GOALS = "goals: median 5 %, in each pattern 8 %, 95th percentile 15 %, interval 90 %"
 
 
@@ -223,6 +235,28 @@ def by_others(fits: Mapping[str, Fit], known: Mapping[str, Sheet], drive: str) -
     )
 
 
+def single(
+    listed: Iterable[Listed], known: Mapping[str, Sheet]
+) -> dict[str, tuple[Listed, tuple[Parameters, Parameters]]]:
+    """Return each drive's first series of random writes over its largest range, and fits to it.
+
+    The range was written once in order before. This is what one run of a profile has. The rate of
+    that fill was not published, so the data sheet's sequential rate is taken for it.
+    """
+    found: dict[str, tuple[Listed, tuple[Parameters, Parameters]]] = {}
+    spans: dict[str, int] = {}
+    for one in listed:
+        writes = one.writes
+        if not writes or writes.kind != "random" or writes.before is not Before.SEQUENTIAL:
+            continue
+        run = one.read() if writes.span_bytes > spans.get(one.drive, 0) else None
+        if run is not None:
+            spans[one.drive] = writes.span_bytes
+            fill = known[one.drive].sequential_bytes_per_s if one.drive in known else math.inf
+            found[one.drive] = one, of_one_run(run, fill)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """One held-out run: what the drive did, and what was predicted, in bytes/s."""
@@ -243,6 +277,7 @@ class Judged:
     others: float = math.nan  # predictions without this drive's series
     sheet: float = math.nan
     formula: float = math.nan
+    alone: float = math.nan  # by the fit to one series of random writes over the whole range
 
     def error(self, predicted: float) -> float:
         """Return how far a prediction is from the real rate, as a share."""
@@ -327,6 +362,33 @@ def summary(title: str, runs: Sequence[Judged], by: Callable[[Judged], float]) -
     )
 
 
+def of_one_series(results: Sequence[Judged]) -> list[str]:
+    """Return a line by pattern: errors of a fit to one series, and the factor that covers 95 %.
+
+    Covered runs are counted with the factor from all other drives.
+    """
+
+    def factor(runs: Iterable[Judged]) -> float:
+        logs = sorted(abs(math.log(one.alone / one.real)) for one in runs)
+        rank = min(len(logs), math.ceil(OF_ONE * (len(logs) + 1)))
+        return math.exp(logs[rank - 1]) if logs else math.inf
+
+    lines = []
+    told = [one for one in results if not math.isnan(one.alone)]
+    for kind in sorted({one.kind for one in told}):
+        runs = [one for one in told if one.kind == kind]
+        covered = sum(
+            abs(math.log(one.alone / one.real))
+            <= math.log(factor(other for other in runs if other.drive != one.drive))
+            for one in runs
+        )
+        lines.append(
+            f"{summary(f'  {kind}', runs, attrgetter('alone'))}   x {factor(runs):.2f}, "
+            f"from other drives {covered} of {len(runs)}"
+        )
+    return [summary("one series of random writes", told, attrgetter("alone")), *lines]
+
+
 def report(directory: Path, only: str = "", to: Path | None = None) -> None:
     """Fit, predict and print all figures. Raises UsageError for files that cannot be read."""
     began = time.monotonic()
@@ -345,9 +407,14 @@ def report(directory: Path, only: str = "", to: Path | None = None) -> None:
     results = []
     held_out = sealed.open()
     spread = spreads(held_out)
+    bases = single(listed, known)
     for one, run in held_out:
         result = judged(one, run, sealed.fits[one.drive])
         result = replace(result, spread=spread.get((one.drive, one.workload), math.nan))
+        base = bases.get(one.drive)
+        if base and one.workload != base[0].workload and run.writes.kind != REWRITE:
+            fills = math.ceil(len(run.rates) / STEPS)
+            result = replace(result, alone=predict_from_one(base[1], run.writes, fills))
         if one.drive in known:
             other = by_others(sealed.fits, known, one.drive)
             result = _compared(result, run.writes, known[one.drive], other)
@@ -400,6 +467,7 @@ def print_results(results: Sequence[Judged]) -> None:
         print(summary(f"  {kind}", [one for one in results if one.kind == kind], predicted))
     for drive in sorted({one.drive for one in results}):
         print(summary(f"  {drive}", [one for one in results if one.drive == drive], predicted))
+    print(*of_one_series(results), sep="\n")
     print(summary("without this drive's series", results, attrgetter("others")))
     print(summary("data sheet", results, attrgetter("sheet")))
     print(summary("greedy formula", results, attrgetter("formula")))

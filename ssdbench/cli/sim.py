@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ssdbench.cli import simfio
-from ssdbench.cli.options import PATH, Size, json_option, targets
-from ssdbench.cli.output import answer, document, tell
+from ssdbench.cli.options import PATH, Size, csv_option, json_option, run_argument, targets
+from ssdbench.cli.output import answer, document, table, tell, write_file
 from ssdbench.errors import UsageError
 from ssdbench.units import (
     format_capacity,
@@ -23,6 +23,8 @@ from ssdbench.units import (
 
 if TYPE_CHECKING:  # they import numpy and pydantic, which --help does not need
     from ssdbench.cli.documents import Document
+    from ssdbench.cli.documents.simulated import Predictions
+    from ssdbench.report.tables import Tidy
     from ssdbench.sim.spec import SimSpec
     from ssdbench.sim.truth import Truth
 
@@ -378,6 +380,93 @@ def fit(series: tuple[str, ...], to: Path, title: str, capacity: int | None, as_
     made = Fitted(model=str(to), runs=len(runs), **fitted.told(found))
     notes = fitted.notes(found, capacity)
     _print(made, as_json, [f"sim:{to}  fitted to {len(runs)} series", *notes])
+
+
+@command.command()
+@run_argument
+@click.option(
+    "--profile",
+    "other",
+    required=True,
+    metavar="PROFILE",
+    help="Profile whose workloads are predicted: a file, or the name of a shipped profile.",
+)
+@csv_option("workload")
+@json_option
+def predict(directory: Path, other: str, csv_file: Path | None, as_json: bool) -> None:
+    """Predict what PROFILE would measure on the drive of RUN, without writing to the drive.
+
+    A simulated drive is fitted to the warm-up of RUN. Random writes are predicted (uniform, zipf or
+    hot) at any fill level, with an interval from the errors of such predictions of real drives.
+    Each answer is a PREDICTION: it is never VALIDATED.
+    """
+    from ssdbench.cli.documents.simulated import PredictedPoint, Predictions
+    from ssdbench.cli.inputs import read_profile
+    from ssdbench.report.read import StoredRun
+    from ssdbench.report.tables import csv_bytes
+    from ssdbench.suite.prediction import errors_on_real_drives, prediction
+
+    run = StoredRun.open(directory)
+    profile, text = read_profile(other)
+    found = prediction(run, profile, text, other)
+    target = run.result.target
+    made = Predictions(
+        run=str(directory),
+        profile=other,
+        drive=target.model or target.name,
+        simulated=target.simulated,
+        warm_up=found.warm_up,
+        warm_up_fills=found.fills,
+        fitted=found.said(),
+        errors_on_real_drives=errors_on_real_drives(),
+        points=tuple(PredictedPoint.of(one) for one in found.points),
+        held_out=tuple(PredictedPoint.of(one) for one in found.held_out),
+    )
+    write_file(csv_file, "table", lambda: csv_bytes(_prediction_table(made)))
+    _print(made, as_json, _prediction_lines(made))
+
+
+def _prediction_table(made: "Predictions") -> "Tidy":
+    """Return a row for each predicted workload and each point of the run that was not fitted."""
+    from ssdbench.report.tables import Tidy
+
+    both = [("no", one) for one in made.points] + [("yes", one) for one in made.held_out]
+    rows = [{"label": made.label, "held_out": own, **one.model_dump()} for own, one in both]
+    texts = ("label", "held_out", "point", "workload", "reason")
+    return Tidy(rows, {name: "str" if name in texts else "Float64" for name in rows[0]})
+
+
+def _prediction_lines(made: "Predictions") -> list[str]:
+    """Return the lines of a prediction, and how far such predictions were from real rates."""
+    said = [one for one in made.points if not one.reason]
+    simulated = ", a simulated drive" if made.simulated else ""
+    lines = [
+        f"PREDICTION, not measured: {made.profile} on {made.drive}{simulated}",
+        f"fitted to {made.warm_up}, {made.warm_up_fills:.2f} fills: {made.fitted}",
+    ]
+    if said:
+        rows = [
+            (
+                one.workload,
+                format_count(one.iops),
+                format_rate(one.bytes_per_s),
+                f"{format_rate(one.low_bytes_per_s)} to {format_rate(one.high_bytes_per_s)}",
+            )
+            for one in said
+        ]
+        lines.append(table(("PREDICTION, steady state", "IOPS", "rate", "90 % interval"), rows))
+    lines += [f"not predicted: {one.workload}: {one.reason}" for one in made.points if one.reason]
+    for one in made.held_out:
+        error = one.bytes_per_s / one.measured_bytes_per_s - 1
+        lines.append(
+            f"error within this run: {one.workload}: predicted {format_rate(one.bytes_per_s)}, "
+            f"measured {format_rate(one.measured_bytes_per_s)} ({error:+.0%})"
+        )
+    return [
+        *lines,
+        made.errors_on_real_drives,
+        "A prediction is never VALIDATED; run the profile on the drive for numbers to plan on.",
+    ]
 
 
 def _spec_of(target: str) -> "SimSpec":

@@ -148,6 +148,8 @@ def notes(fit: Fit, capacity_bytes: int) -> list[str]:
         flash += f"; without one workload each {format_rate(slow)} to {format_rate(fast)}"
         worst = max(abs(math.expm1(-error)) for error in fit.errors.values())
         left_out = f"each workload that was left out is predicted within {worst:.0%}"
+    else:
+        collection += " and the cost of copying are assumed: one workload does not tell them"
     return [
         spare,
         collection,

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ssdbench.cli.documents import Document, ModelPart
+from ssdbench.cli.documents import Document, ModelPart, Part
 from ssdbench.sim.library import ParamDesc
 from ssdbench.sim.truth import DriveTruth, Load
 
@@ -147,3 +147,33 @@ class Fitted(Document):
     most_bytes_per_s: dict[int, float]  # by block size
     loss: float  # mean |log ratio| of measured and fitted rate over all fills
     error_without: dict[str, float]  # by workload: log of real / predicted by the fit without it
+
+
+class PredictedPoint(Part):
+    """One workload: its predicted rate in steady state with the 90 % interval, or why none."""
+
+    point: str
+    workload: str
+    bytes_per_s: float  # null: not predicted, as `reason` says
+    low_bytes_per_s: float
+    high_bytes_per_s: float
+    iops: float
+    measured_bytes_per_s: float  # null for another profile's workload
+    reason: str
+
+
+class Predictions(Document):
+    """What a simulated drive, fitted to one run, predicts for another profile; not measured."""
+
+    document: Literal["sim-predict"] = "sim-predict"
+    label: Literal["PREDICTION"] = "PREDICTION"
+    run: str
+    profile: str
+    drive: str
+    simulated: bool  # whether the run was on a simulated drive
+    warm_up: str
+    warm_up_fills: float
+    fitted: str
+    errors_on_real_drives: str
+    points: tuple[PredictedPoint, ...]
+    held_out: tuple[PredictedPoint, ...]  # the run's own points, which the fit did not see

@@ -1,7 +1,6 @@
 """Write patterns on a small copy, and fits that find the parameters of a known drive again."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,11 +105,11 @@ def planted_model(path: Path) -> Path:
     return path
 
 
-def measured(model: Path, pattern: str) -> Observed:
-    """Return a run on the whole simulated drive, with its real times, as seconds of a series."""
+def seconds_of(model: Path, pattern: str, size: int = GIB) -> np.ndarray:
+    """Return the bytes of each second of a run on the first `size` bytes of a simulated drive."""
     drive = Drive.in_memory(parse(f"sim:{model}").core_params())
-    pages = GIB // 4096
-    drive.run(Job(Order.SEQUENTIAL, block_bytes=128 * KIB, stop_bytes=GIB))
+    pages = size // 4096
+    drive.run(Job(Order.SEQUENTIAL, block_bytes=128 * KIB, stop_bytes=size))
     kind, numbers = parsed(pattern)
     rng = np.random.default_rng(99)
     blocks = rng.integers(0, pages, FILLS * pages, dtype=np.uint32)
@@ -119,20 +118,14 @@ def measured(model: Path, pattern: str) -> Observed:
         blocks = rng.permutation(pages).astype(np.uint32)[ranks]
     job = Job(Order.LISTED, blocks=blocks, stop_ios=len(blocks), iodepth=128)
     done = drive.run(job, seconds=3600)
-    rates = done.seconds["bytes"][:, 1].astype(float)[:-1]
+    return np.asarray(done.seconds["bytes"][:, 1].astype(float)[:-1])
+
+
+def measured(model: Path, pattern: str, size: int = GIB) -> Observed:
+    """Return such a run, with its real times, by quarters of fills."""
+    rates = seconds_of(model, pattern, size)
     t_s = np.arange(1.0, len(rates) + 1)
-    return observed(pattern, Writes(pattern, GIB), Series(t_s, rates, np.cumsum(rates) / GIB))
-
-
-@pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Search around the truth only, on a smaller copy, which is ten times as fast."""
-    monkeypatch.setattr(fitting, "SPARES", (0.12, 0.18, 0.27))
-    monkeypatch.setattr(fitting, "POLICIES", (GREEDY, Policy("dchoice", 6), Policy("fifo")))
-    monkeypatch.setattr(small, "UNITS", 32768)
-    small._simulated.cache_clear()
-    yield
-    small._simulated.cache_clear()
+    return observed(pattern, Writes(pattern, size), Series(t_s, rates, np.cumsum(rates) / size))
 
 
 def test_a_fit_finds_a_planted_drive_again_and_predicts_what_it_did_not_see(
