@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.course import OutsidePlan, PlanWithoutPoint
 from ssdbench.model.findings.drive import NotPlannable, Simulated
-from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.found import PurgeDone
+from ssdbench.model.kind import KINDS
 from ssdbench.model.point import PointResult, Verdict
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import LoadFound, RateFound
@@ -25,7 +26,7 @@ NO_PLAN = CapacityPlan()
 
 def since_purge(results: Sequence[StageResult]) -> Sequence[StageResult]:
     """Return the results since the last purge, which began a new state of the drive, or all."""
-    purges = [n for n, result in enumerate(results) if result.kind is StageKind.PURGE]
+    purges = [n for n, result in enumerate(results) if isinstance(result.found, PurgeDone)]
     return results[purges[-1] :] if purges else results
 
 
