@@ -455,7 +455,7 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
     several = len(results) > 2
     tone = "" if all(one.validated for one in found.every) else "warn"
     first, *lines = [
-        page.Prose(words.sentence(words.times(line[:1].upper() + line[1:])), tone=tone)
+        page.Prose(words.sentence(words.times(line)), tone=tone)
         for line in answer_lines(results, found)
     ]
     names = capacity.names(results)
