@@ -462,7 +462,8 @@ def _answer(results: Sequence[RunResult], found: Compared) -> list[page.Block]:
     blocks: list[page.Block] = [first, _named(results)]
     if asked := _asked(results):
         blocks[0] = replace(first, tone=_tone(asked))
-        blocks.insert(1, lines.pop(0))  # the question
+        lines = lines[1:]  # the first is the question
+        blocks.insert(1, page.Prose(f"Question: {asked[0][1].wanted.asked()}."))
         blocks += capacity.answer_blocks(asked, names)
     blocks += lines
     later, earlier = ("later run", "earlier run") if several else (names[1], names[0])
