@@ -304,6 +304,54 @@ def _dbench(model: Model, seed: int) -> list[str]:
     ]
 
 
+# Postmark with all his schedulers on two of his drives. The base schedulers follow the code of 2.6
+# rule by rule. All is a quarter of `SETUP`, the drive half as large, so that many seeds are
+# possible. Of the 171 requests writes may take three quarters, which are the 128 of 2.6.25. Its
+# file systems marked no write as synchronous.
+QUARTER: Model = SETUP | {
+    name: int(SETUP[name]) // 4
+    for name in (
+        "files", "transactions", "background_bytes", "dirty_bytes", "writeback_centisecs",
+        "expire_centisecs",
+    )
+} | {"requests": 171}  # fmt: skip
+
+
+def _bases(model: Model, seed: int) -> list[str]:
+    """Return the script: each scheduler, beginning with another one for each seed."""
+    turns = [NOOP, *(TURN.format("postmark", which, on) for which in SCHEDULERS for on in (0, 1))]
+    return [
+        "echo 0 > /sys/module/ssdb_bpref/parameters/sync_writes",
+        *_on_used_drives(_turned(turns))(model, seed),
+    ]
+
+
+def _bases_on(shipped: str, gains: Sequence[str]) -> Experiment:
+    """Return the experiment on a drive; `gains` has what its two schedulers should gain."""
+    return Experiment(
+        f"bases2008-{shipped.partition('-')[0]}",
+        f"noop, anticipatory and CFQ of 2.6 and with preference on a used {shipped}: postmark",
+        _frozen(f"sim:{shipped},capacity=64MiB", QUARTER),
+        LOADS,
+        _bases,
+        claims(
+            {
+                f"postmark: noop / {which}, preference {on}": (
+                    f"postmark-noop >= 1.0 postmark-{which}-{int(on == 'on')}"
+                )
+                for on in ("off", "on")
+                for which in SCHEDULERS
+            }
+            | {
+                f"postmark, {which}: on / off": f"postmark-{which}-1 {gain} postmark-{which}-0"
+                for which, gain in zip(SCHEDULERS, gains, strict=True)
+            },
+            "rate",
+        ),
+        seeds_per_guest=10,
+    )
+
+
 # There is no model of a rotating disk (figure 4). This one has what makes a disk slow: to leave a
 # place costs as much as a mean seek of a disk of 2008 and half a turn, 8 and 4 ms (less by what was
 # written there); a place is 512 KiB, as a track: 128 pages in 12 ms. The distance costs nothing,
@@ -411,6 +459,9 @@ EXPERIMENTS = (
     ),
     _on_other_drive("memoright-gt", "memoright", 1.13, SETUP),
     _on_other_drive("samsung-mcbqe32g", "samsung", 1.11, HALF),
+    # Figures 24 and 25: "about" is 5 % to either side.
+    _bases_on("transcend-ts16gssd25", ("in 1.2..1.3", "in 1.13..1.23")),
+    _bases_on("memoright-gt", ("in 1.08..1.18", "in 1.08..1.18")),
     Experiment(
         "disk2008",
         "four schedulers on a drive that pays 12 ms for a change of place: postmark",
