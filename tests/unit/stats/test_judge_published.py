@@ -22,8 +22,11 @@ from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.model.finding import Code
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
+from ssdbench.sim import core
+from ssdbench.sim.amplification import Policy, Writes
 from ssdbench.sim.drive import SimDrive
-from ssdbench.sim.library import parameters
+from ssdbench.sim.fit import Parameters, last_fill, predict
+from ssdbench.sim.library import Params, parameters
 from ssdbench.sim.spec import parse
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.units import KIB, MIB
@@ -156,7 +159,7 @@ def test_a_client_waits_for_its_answer_before_it_sends_again(
     assert (sent[1:] > due[1:]).any()
 
 
-@pytest.mark.parametrize("family", zoo.PROFILES)
+@pytest.mark.parametrize("family", [*zoo.PROFILES, *zoo.REAL])
 def test_every_drive_of_a_profile_is_one_that_the_core_and_the_loader_take(
     family: str, tmp_path: Path
 ) -> None:
@@ -169,6 +172,26 @@ def test_every_drive_of_a_profile_is_one_that_the_core_and_the_loader_take(
         }  # fmt: skip
         assert loads or searches
         assert 128 * MIB <= made.capacity_bytes <= 512 * MIB
+
+
+def test_a_drive_around_a_fitted_one_writes_as_fast_as_the_fit_says() -> None:
+    name = "like-7450-pro"
+    made = zoo.creature(SEED, name)
+    body = made.body | {"noise_ppm": 0}
+    drive = core.Drive.in_memory(Params(body))
+    size, dies = made.capacity_bytes, body["channels"] * body["dies_per_channel"]
+    drive.run(core.Job(order=core.Order.SEQUENTIAL, block_bytes=1 << 20, stop_bytes=size))
+    drive.run(core.Job(stop_bytes=2 * size, seed=1))
+    last = drive.run(core.Job(stop_bytes=size, seed=2))
+
+    kept = zoo.KEPT * body["erase_block_bytes"] * dies
+    physical = size * (1 + body["op_ppm"] / 1e6) - kept
+    flash = dies * body["program_unit_bytes"] / (body["t_prog_ns"] / 1e9)
+    cost = zoo.REAL[name].copy_cost
+    of_fit = Parameters(physical, Policy("greedy"), math.nan, flash, cost, {4096: 1e12})
+    assert zoo.REAL[name].spare[0] <= physical / size - 1 <= zoo.REAL[name].spare[1]
+    said = last_fill(predict(of_fit, Writes("random", size), 3))
+    assert sum(last.bytes) / last.duration_s == pytest.approx(said, rel=0.05)
 
 
 def a_load(made: zoo.Creature, **changes: object) -> Workload:
