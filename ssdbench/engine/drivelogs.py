@@ -56,7 +56,7 @@ class FlashCounter:
 
         A counter that still changes after LONGEST_S is read as it is; its step is then assumed to
         be at least the last change. If `hurried` returns True, the newest reading is returned at
-        once, and its step is unknown.
+        once, without the step of the counter.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0

@@ -4,10 +4,10 @@ By default, `mkfs` discards the whole device, which would undo the preconditioni
 measurement. Some file systems also discard blocks while they are mounted.
 
 A file in an overlay file system has one inode number in the overlay and another one in the layer
-that stores it. So processes that use the file through its layer can be found only by the inode of
-the layer. The mount options name the layers (Documentation/filesystems/overlayfs.rst). Layers that
-we cannot reach, such as the layers of our own container, and FUSE file systems that show other
-files are ignored.
+that stores it. So a process that opened the file in the layer's own directory, and not through the
+overlay, can be found only by the inode that the file has in this layer. The mount options name the
+layers (Documentation/filesystems/overlayfs.rst). Layers that we cannot reach, such as the layers of
+our own container, and FUSE file systems that show other files are ignored.
 """
 
 import os

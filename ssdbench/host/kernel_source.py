@@ -100,7 +100,7 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
 def by_number_alone(built: Path) -> bool:
     """Return whether the build of the schedulers compared only Linux versions, not structures.
 
-    `built` is the build directory.
+    `built` is the directory in which ssdbench built its modules.
     """
     return not (built / LAYOUT).exists()
 

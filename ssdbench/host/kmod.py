@@ -127,7 +127,7 @@ def build(
 ) -> Built:
     """Copy the sources and build every module that can be built.
 
-    Without `block_source` (the kernel's own block/ directory) the schedulers are left out, because
+    Without `block_source` (the root of the kernel's source) the schedulers are left out, because
     they need its private headers. With `root`, the build uses the compiler and libraries in this
     directory tree. The tree contains `headers`, and the directories `places` are made visible in it
     at their own paths. This needs root's rights. `release` names the package to suggest when

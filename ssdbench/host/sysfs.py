@@ -122,7 +122,8 @@ class Sysfs:
 class OneLook(Sysfs):
     """Like Sysfs, but read each attribute only once, for lists of many devices.
 
-    Code that decides about a write never uses this class, because its answers may be outdated.
+    Code that decides whether a drive may be written never uses this class, because its answers may
+    be outdated.
     """
 
     def __init__(self, root: Path = Path("/")) -> None:

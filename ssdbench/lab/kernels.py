@@ -100,7 +100,7 @@ class Kernel:
 
     @property
     def block_source(self) -> Path:
-        """Return the source directory with block/elevator.h and blk-mq-sched.h (KSRC)."""
+        """Return the root of the kernel source (KSRC); its block/ has elevator.h."""
         if self.tree is not None:
             source = self.tree / "source"  # exists if the kernel was built with O=
             return source if source.exists() else self.tree

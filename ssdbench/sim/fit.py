@@ -127,7 +127,7 @@ def last_fill(rates: Floats) -> float:
 
 
 def observed(name: str, writes: Writes, series: Series) -> Observed:
-    """Return a run by quarters of fills. Raises UsageError if it has less than one fill."""
+    """Return a run by quarters of fills. Raises UsageError if it wrote less than one fill."""
     assert series.written_fills is not None
     fills = np.concatenate([[0.0], series.written_fills])
     quarters = math.floor(round(STEPS * fills[-1], 1))

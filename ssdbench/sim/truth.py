@@ -7,8 +7,8 @@ The formulas ("closed forms") share no code with the core, so they can check it:
   units per block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO. Both papers use Lambert's W
   and ignore the blocks that a finite drive cannot use as spare.
 * Sustained IOPS: the time for which one host write uses each resource (dies, channels, link, serial
-  part of a command); the busiest resource sets the limit. The result is an upper bound. The formula
-  is not used if dies are often idle because the buffer is small.
+  part of a command); the busiest resource sets the limit. These sustained IOPS are an upper
+  bound. The formula is not used if dies are often idle because the buffer is small.
 
 For all other loads, `ssdbench.sim.simulation` runs the core for a long time.
 """

@@ -235,7 +235,9 @@ class PointStage(PlainStage):
         return points
 
     def _first(self, place: int, point: Point) -> bool:
-        """Tell whether a point is the first of its group that writes in the group's new layout.
+        """Tell whether this point is the first to write in the group's layout.
+
+        This is false if separate writes have changed the layout before the group.
 
         Only this point must write as much as the spare area before its requests are counted; the
         points after it find the drive already in their layout.
@@ -297,7 +299,7 @@ class PointStage(PlainStage):
         ]
 
     def _unsettled(self) -> list[str]:
-        """Return notes about the extra repeats of points whose repeats do not settle."""
+        """Return the plan's note: how many extra repeats a point gets if some did not settle."""
         if not self.extra.unsettled:
             return []
         return [

@@ -58,7 +58,8 @@ def with_unbroken(
     A long repeat gets `unbroken_s`; other repeats get the rate and settle time of earlier repeats.
     `group` has the points of the same layout, `later` the points of later groups. `repeats` has the
     finished repeats by point id. `usual_s` is how long writes must run without a break; 0 switches
-    long repeats off. `lasting` has the loads that kept their rate.
+    long repeats off. `lasting` has the loads whose rate stayed flat in a long repeat, in the
+    warm-up or in writes that change the layout.
     """
     if not usual_s:
         return one
@@ -156,7 +157,10 @@ def _weight(point: Point) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExtraRule:
-    """Hold the rules for extra repeats; `most` is the largest number of repeats per point."""
+    """Hold the rules for extra repeats.
+
+    `most` is the largest number of repeats that a point gets for a wide interval or disturbance.
+    """
 
     most: int = 0
     width: float | None = None  # half the 95 % interval / mean; wider ones get more

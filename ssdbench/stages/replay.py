@@ -5,9 +5,9 @@ The first replays of a trace are not part of the result, because the drive's sta
 to the trace. The input files for fio are made once (`ssdbench.generator.trace.clients`); they are
 as large as the trace and are removed at the end.
 
-Limits: each client has one request in flight, requests are sent within 2 ms of their time (fio's
-clock), and trims are not sent. For a long trace, only some clients are logged, because fio keeps
-its log in memory.
+Limits: each client (a thread of fio) has one request in flight; a request is sent within 2 ms of
+its time, because times in fio's input files are whole milliseconds; and trims are not sent. For a
+long trace, only some clients are logged, because fio keeps its log in memory.
 """
 
 import os

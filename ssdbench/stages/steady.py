@@ -11,11 +11,11 @@ would become hot while they are measured, and would throttle only after it was j
 drive is heated before the points, if a temperature sensor shows when heating ends.
 
 On a drive that maps its flash in units larger than a write, each random write makes the drive write
-a whole unit. So the state of the drive depends on the number of overwritten units, not on the bytes
-that the host writes. If the profile, the drive or its model names such a unit, fills are counted in
-overwritten units, and the warm-up ends with a proof: per second, the drive must complete as many
-writes of one unit as smaller writes, and fewer writes of two units. If the rates do not prove the
-mapping unit, the warm-up begins again and counts fills in bytes.
+a whole unit. So the state of the drive depends on the number of overwritten mapping units, not on
+the bytes that the host writes. If the profile, the drive or its model names such a unit, fills are
+counted in overwritten units, and the warm-up ends with a proof: per second, the drive must complete
+as many writes of one unit as smaller writes, and fewer writes of two units. If the rates do not
+prove the mapping unit, the warm-up begins again and counts fills in bytes.
 
 Overhead: one generator start. Limits: no rule can foresee a step that comes later than the measured
 time (docs/steady-state.md, "What they cannot see").
@@ -111,8 +111,9 @@ PROOF_S = 300.0  # time of writes of one unit, and of two; minute 1 is left out
 def unit_proof(context: Context, workload: Workload, named: MappingUnit, name: str) -> MappingUnit:
     """Measure writes of one unit and of two units; return the unit, proven or not, with the rates.
 
-    `named` has the unit and the rate of the smaller writes before. `name` is the stage's name. Each
-    rate is the median over minutes, because a short stall does not change the median.
+    `named` has the mapping unit to prove, and the writes per second of the warm-up, whose writes
+    are smaller than this unit. `name` is the stage's name. Each rate is the median over minutes,
+    because a short stall does not change the median.
     """
     rates = []
     for units in (1, 2):

@@ -199,8 +199,8 @@ def _surface(before: int, wanted: spec.Surface, planning: Planning) -> list[AnyS
 def _prepared(planning: Planning, before: int, level: float | None) -> list[AnyStage]:
     """Make the stages before a first measurement: block size, purge, fills and warm-up.
 
-    `before` is the number of stages before them, and `level` the percent of the drive that is
-    filled; it is None if the run has only one level.
+    `before` is the number of stages in front of the stages that this function makes, and `level`
+    the percent of the drive that the fill writes; `level` is None if the run has only one level.
     """
     profile = planning.profile
     planned: list[AnyStage] = []

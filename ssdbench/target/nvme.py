@@ -173,7 +173,11 @@ def namespace(page: bytes) -> Namespace:
 
 
 def lba_formats(pages: Mapping[str, bytes]) -> tuple[LbaFormat | None, tuple[str, ...]]:
-    """Return the LBA format in use and the sizes of all formats; None and empty if not NVMe."""
+    """Return the LBA format in use, and the usable formats, such as `4096+0`.
+
+    These are the bytes of data and of metadata per block. The results are None and an empty tuple
+    for a drive that is not NVMe.
+    """
     if NAMESPACE not in pages:
         return None, ()
     said = namespace(pages[NAMESPACE])

@@ -1,4 +1,4 @@
-"""Define the documents of commands that plan, measure, follow or stop a run."""
+"""Define the JSON documents (`--json`) of the commands that plan, measure, follow or stop a run."""
 
 from typing import Literal
 

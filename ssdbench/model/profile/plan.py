@@ -287,7 +287,10 @@ def measured_for(plan: CapacityPlan) -> tuple[Measure, ...]:
 
 
 def search_limits(plan: CapacityPlan) -> dict[Direction | None, float]:
-    """Return the p99 limits to search for, by direction; None stands for both directions."""
+    """Return the p99 limits to search for, by direction.
+
+    With the key None, the slower of both directions must keep the limit.
+    """
     limits = plan.limits_s
     if plan.read_percent in (0, WHOLE_PERCENT):
         own: Direction = "write" if plan.read_percent == 0 else "read"

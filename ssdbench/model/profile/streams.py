@@ -232,7 +232,7 @@ class Readers(ProfileModel):
 
 
 class Writers(ProfileModel):
-    """Writes at random over the whole drive, each load at a rate."""
+    """Random writes over the whole drive; each write rate of the list is measured in turn."""
 
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
     """Size of one write."""

@@ -120,7 +120,7 @@ class SeriesFigure(ReportFigure):
 
 @dataclass(frozen=True, slots=True)
 class SteadyFigure(ReportFigure):
-    """A rate from its first second, and below it the judged window enlarged.
+    """A rate from its first second, and to its right the judged window enlarged.
 
     `minutes` are the means of all minutes in the window. `levels` are horizontal lines, such as the
     lower bound. Lines differ in width or dashes, so that readers can distinguish them without
@@ -137,7 +137,7 @@ class SteadyFigure(ReportFigure):
     y_label: str
 
     def draw(self) -> Figure:
-        """Draw the whole rate from zero, and below it the window with its own scale."""
+        """Draw the whole rate from zero; to its right the judged window with its own scale."""
         figure = canvas.sheet((canvas.WIDE[0], 3.9))
         grid = figure.subplots(1, 2, width_ratios=(2, 3))
         window = self.window

@@ -160,7 +160,7 @@ def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:
 
 
 def surface_files(sizes: Sequence[int]) -> tuple[Files, ...]:
-    """Return a description of one file for each size."""
+    """Return the files to write before the measurement: one file of each size."""
     return tuple(Files(size, {"filename": _file(size)}) for size in sizes)
 
 

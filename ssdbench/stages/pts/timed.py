@@ -1,8 +1,9 @@
 """Run PTS-style tests over time: write saturation, host idle, cross-stimulus.
 
 A phase is one workload without a break, measured in samples of a minute. A sample's latencies may
-be shifted by a second, because the intervals of fio's log differ. A resumed test begins again with
-its purge, because the test measures how the drive changes after the purge.
+be shifted by a second, because the intervals of fio's log do not begin and end exactly with the
+samples. A resumed test begins again with its purge, because the test measures how the drive changes
+after the purge.
 
 Overhead: the generator starts once for each phase.
 """

@@ -151,7 +151,10 @@ def measured_cell(
 def in_steady_state(
     context: Context, cell: Cell, scale: float, *, part: str = ""
 ) -> PtsCell | None:
-    """Measure a final cell; add its histogram and all percentiles that enough I/Os exceed."""
+    """Measure one cell after the steady state is reached.
+
+    Add its latency histogram, and all percentiles that enough I/Os exceed.
+    """
     steady = measured_cell(context, cell, scale, part=part, bins=True)
     if steady is None or steady.latency is None:
         return steady

@@ -1,11 +1,11 @@
 """Find whether the rate of a workload changed during the run, where in the run, and by how much.
 
-Two tests compare the unbroken parts of the run in which one workload ran, in the order of time. The
-first test compares the intervals of three means: of the warm-up, of the repeats, and of the
-warm-up's workload at the end (Student's t, Bonferroni for the comparisons). The second test
-searches for the time that divides the rates most clearly into two levels (largest t over all times,
-Bonferroni). A change below 2 % is ignored. The time of a step inside an unbroken part has an error
-of about a minute.
+The parts of the run in which one workload ran without a break are taken in the order of time; two
+tests search them for a change of the rate. The first test compares the intervals of three means: of
+the warm-up, of the repeats, and of the warm-up's workload at the end (Student's t, Bonferroni for
+the comparisons). The second test searches for the time that divides the rates most clearly into two
+levels (largest t over all times, Bonferroni). A change below 2 % is ignored. The time of a step
+inside an unbroken part has an error of about a minute.
 """
 
 from collections.abc import Sequence

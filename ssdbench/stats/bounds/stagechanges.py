@@ -172,7 +172,10 @@ def _slow(repeats: Sequence[Repeat]) -> list[bool]:
 
 
 def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
-    """Return the longest period of a 10 % wave that the evidence can show, in s; 0 without any."""
+    """Return the longest period, in s, of a wave that the evidence surely shows.
+
+    The wave has a swing of 10 % from lowest to highest. The result is 0 without evidence.
+    """
     ends = [end for own in groups for s in own for end in (s.from_s, s.from_s + s.seconds)]
     return SEEN_SHARE * (max(ends) - min(ends)) if ends else 0.0
 

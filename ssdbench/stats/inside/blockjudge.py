@@ -172,7 +172,9 @@ def _multiple(entered: Sequence[_Entered], found: Evidence) -> int | None:
 def _one_of(
     entered: Sequence[_Entered], period: int, k: int, *, together: bool
 ) -> tuple[Kin, Sequence[_Entered]]:
-    """Compare the slowest of every `k` boundaries with the other boundaries.
+    """Compare the slowest of `k` classes of boundaries with all other boundaries.
+
+    A boundary is in the class of its number modulo `k`.
 
     If only the slowest of every `k` boundaries are slow, the returned series have their place.
     """

@@ -279,9 +279,9 @@ def flush_waits(write_ns: float, flush_ns: Mapping[int, float]) -> Flush | None:
     """Return whether flushes wait, from their usual latency after one and after many writes.
 
     If a flush takes longer after more writes, the flush waits for the buffer. If a flush ends
-    faster than flash can be programmed, the flush does not wait. The result is None for slow
-    flushes of equal length, and for fast flushes after slow writes, because the buffer was already
-    empty.
+    faster than flash can be programmed, the flush does not wait. The result is None in two cases:
+    all flushes are slow and take equally long; or flushes are fast, but the writes before them were
+    slow, so the buffer was already empty.
     """
     if len(flush_ns) < 2:
         return None

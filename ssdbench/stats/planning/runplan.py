@@ -163,7 +163,7 @@ class CapacityAnswer:
 
 
 def named(wanted: CapacityPlan) -> bool:
-    """Tell whether a profile states a plan."""
+    """Tell whether `plan` has a demand, a block, a share of reads or a queue depth."""
     asked = (wanted.demand_iops, wanted.block_bytes, wanted.read_percent, wanted.outstanding)
     return any(value is not None for value in asked)
 
@@ -321,7 +321,9 @@ def _missed_rounds(
 
 
 def missed_words(rounds: Sequence[PlannedRound], limits: dict[str, float]) -> str:
-    """Say what p99 was in rounds that missed a limit (in seconds), for each number of drives.
+    """Say for each round that missed a limit how many drives it planned, and what p99 was.
+
+    `limits` are in seconds, by direction.
 
     For example `with 16 drives p99 of reads is 3.1 ms (limit 2 ms), with 24 drives 2.6 ms`.
     """
@@ -636,7 +638,9 @@ def _latency_reasons(
 def latencies_at(
     result: RunResult, point: PointResult, planned_iops: float
 ) -> tuple[tuple[PlannedLatency, ...], float | None]:
-    """Return the p99 at the planned load, or the nearest load at which p99 was measured.
+    """Return the p99 at the planned load, and None.
+
+    If p99 was not measured at this load, return no p99, and the nearest load at which it was.
 
     A `load` stage is preferred to a rate search, because a `load` stage holds its load for longer.
     """
