@@ -349,8 +349,10 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
         DRIVES: marked(f"{made.drives:,}", answer.verdict),
         "decided by": _name(made.decided_by),
         PLANNED: format_count(made.planned_iops),
-        BOUND: format_bound(made.bound_iops),
+        BOUND: format_bound(made.rate_bound_iops or made.bound_iops),
     } | known
+    if made.bound_iops < made.rate_bound_iops:
+        cells[WITHIN] = format_bound(made.bound_iops)
     left = {need.limit: need.headroom for need in made.needs}
     for limit in Limit:
         if limit in left:
@@ -500,9 +502,10 @@ def answer_rows(plans: Plans, named: Sequence[str]) -> list[tuple[str, ...]]:
 
 DRIVES, PLANNED = "drives with spares", "planned IOPS, each"
 BOUND, LIFE = "IOPS bound, each", "life, years"
+WITHIN = "IOPS bound within p99"
 KEEPS, MISSES = "load that keeps p99", "load that misses p99"
 _NAMES = (
-    DRIVES, "decided by", PLANNED, BOUND,
+    DRIVES, "decided by", PLANNED, BOUND, WITHIN,
     "p99 of reads", "p99 of reads, at most", "p99 of writes", "p99 of writes, at most", "p99",
     "p99, at most", KEEPS, MISSES, *(f"headroom: {_name(limit)}" for limit in Limit),
     "price", "price per TB", "power, W", LIFE, "verdict",
@@ -510,7 +513,7 @@ _NAMES = (
 MEANS = (
     "decided by: the limit that needs the most drives; headroom: unused share of what the drives "
     "without the spares may carry: for IOPS the utilisation of their bounds, for latency the same "
-    "share of the load that is known to keep p99, for reserve "
+    "share of the bound within p99, or of the load that is known to keep p99, for reserve "
     f"{100 * DEGRADED_UTILISATION:g} % of their bounds, for load and rebuild together; {PLANNED}: "
     "the load of a drive while the spares are gone; p99: measured within "
     f"{100 * LOAD_TOLERANCE:g} % of this load; {KEEPS}, {MISSES}: IOPS of one drive, as measured; "

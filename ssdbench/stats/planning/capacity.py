@@ -68,7 +68,7 @@ class Plan:
     """Hold the number of drives, headroom, life and price, with each step of the calculation."""
 
     drives: int
-    bound_iops: float  # per drive
+    bound_iops: float  # per drive; of the loads that keep the limit of latency
     load_iops: float  # with bursts and growth
     usable_iops: float  # per drive: the part of its bound that a plan may use
     drives_for_load: int
@@ -88,6 +88,7 @@ class Plan:
     planned_iops: float = 0.0  # load of each drive while the reserve is gone
     needs: tuple[Need, ...] = ()
     decided_by: Limit = Limit.RATE
+    rate_bound_iops: float = 0.0  # per drive, whatever the latency; for the headroom of the rate
     verdict: str = ""  # of the numbers behind the plan: a number of drives never goes without it
 
 
@@ -198,6 +199,7 @@ def plan(
         planned_iops=load / left,
         needs=tuple(needs),
         decided_by=_decided_by(needs),
+        rate_bound_iops=rates[Limit.RATE] or 0.0,
     )
 
 

@@ -6,6 +6,7 @@ import math
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,19 @@ def test_the_limit_that_needs_most_drives_decides(
         assert need.drives is not None and need.headroom is not None
         assert need.drives <= drives and 0 <= need.headroom < 1
     assert made.planned_iops == pytest.approx(demand.iops / (drives - 1))
+
+
+def test_both_bounds_stand_in_the_table_if_the_limit_of_p99_allows_less(tmp_path: Path) -> None:
+    answer = capacity_answer(a_run(tmp_path), asked())
+    made = plan(10_000, Demand(iops=40_000, reserve=2), slo_iops=8_000)
+
+    cells = answer_cells(replace(answer, plan=made))
+
+    assert cells["drives with spares"] == "10"  # 40,000 / 5,600 is 7.14, and 2 spares
+    assert (cells["IOPS bound, each"], cells["IOPS bound within p99"]) == ("10,000", "8,000")
+    assert cells["headroom: IOPS"] == "28.6 %"  # 1 - 40,000 / (8 x 7,000)
+    assert cells["headroom: latency"] == "10.7 %"  # 1 - 40,000 / (8 x 5,600)
+    assert "IOPS bound within p99" not in answer_cells(answer)
 
 
 def test_an_answer_has_its_mark_once_and_each_headroom_its_limit(tmp_path: Path) -> None:
