@@ -96,7 +96,10 @@ def in_head(result: RunResult, answer: CapacityAnswer, rate: page.Headline) -> p
         unit += f", {_spares(made)}"
         label = "Do not buy by this number" if answer.reasons else f"Drives of {name} to buy"
     elif answer.no:
-        number, unit = "No", marked("count of drives keeps this", answer.verdict)
+        number, unit = (
+            "No",
+            marked("count of drives that was measured keeps the limit", answer.verdict),
+        )
         label = "Do not decide by this answer" if answer.reasons else f"Drives of {name} to buy"
     _, *rows = measured_rows(answer)
     # If p99 at the planned load is known or has no plan, p99 at the highest load is not shown.
@@ -378,19 +381,19 @@ def _p99_cells(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
         name = OF_DIRECTIONS.get(one.direction, "p99")
         yield name, f"{format_ns(one.p99_ns)}{' NOT VALIDATED' * bool(one.why_not)}"
         most = words.NONE if one.upper_ns is None else format_ns(one.upper_ns)
-        yield f"{name}, at most", most
+        yield f"{name}, bound", most
 
 
 def answer_limits(answer: CapacityAnswer) -> dict[str, str]:
     """Return the limits that the numbers of an answer have to keep: by column name, their text."""
     wanted = answer.wanted
     p99s = {
-        f"{OF_DIRECTIONS[way]}, at most": format_ns(1e9 * limit_s)
+        f"{OF_DIRECTIONS[way]}, bound": format_ns(1e9 * limit_s)
         for way, limit_s in wanted.limits_s.items()
     }
     if p99s:
-        p99s["p99, at most"] = format_ns(1e9 * min(wanted.limits_s.values()))
-    own = {PLANNED: f"{wanted.utilisation_percent:g} % of the bound"}
+        p99s["p99, bound"] = format_ns(1e9 * min(wanted.limits_s.values()))
+    own = {PLANNED: f"at most {wanted.utilisation_percent:g} % of the bound"}
     return p99s | own | {LIFE: f"needs {wanted.warranty_years:g}"}
 
 
@@ -408,13 +411,13 @@ def measured_rows(answer: CapacityAnswer) -> list[tuple[str, str, str]]:
         usable = f"{exact(parts.usable)} ({share})"
         rows.append(("IOPS of each drive", cells[PLANNED], usable))
     for name in (*OF_DIRECTIONS.values(), "p99"):
-        most = f"{name}, at most"
+        most = f"{name}, bound"
         if made is not None and name in cells and most in cells:
             ends = cells[name], cells[most]
             shown = ends[0] if ends[0] == ends[1] else f"{ends[0]}, at most {ends[1]}"
             rows.append((f"{name} at this load", shown, limits.get(most, words.NONE)))
     if made is not None and not answer.latencies and answer.wanted.limits_s:
-        rows.append(("p99 at this load", cells["p99"], limits["p99, at most"]))
+        rows.append(("p99 at this load", cells["p99"], limits["p99, bound"]))
     rows += _missed_rows(answer)
     if LIFE in cells:
         rows.append((LIFE, cells[LIFE], limits[LIFE]))
@@ -505,10 +508,10 @@ BOUND, LIFE = "IOPS bound, each", "life, years"
 WITHIN = "IOPS bound within p99"
 KEEPS, MISSES = "load that keeps p99", "load that misses p99"
 _NAMES = (
-    DRIVES, "decided by", PLANNED, BOUND, WITHIN,
-    "p99 of reads", "p99 of reads, at most", "p99 of writes", "p99 of writes, at most", "p99",
-    "p99, at most", KEEPS, MISSES, *(f"headroom: {_name(limit)}" for limit in Limit),
-    "price", "price per TB", "power, W", LIFE, "verdict",
+    DRIVES, "decided by", LIFE, PLANNED, BOUND, WITHIN,
+    "p99 of reads", "p99 of reads, bound", "p99 of writes", "p99 of writes, bound", "p99",
+    "p99, bound", KEEPS, MISSES, *(f"headroom: {_name(limit)}" for limit in Limit),
+    "price", "price per TB", "power, W", "verdict",
 )  # fmt: skip
 MEANS = (
     "decided by: the limit that needs the most drives; headroom: unused share of what the drives "
@@ -516,8 +519,8 @@ MEANS = (
     "share of the bound within p99, or of the load that is known to keep p99, for reserve "
     f"{100 * DEGRADED_UTILISATION:g} % of their bounds, for load and rebuild together; {PLANNED}: "
     "the load of a drive while the spares are gone; p99: measured within "
-    f"{100 * LOAD_TOLERANCE:g} % of this load; {KEEPS}, {MISSES}: IOPS of one drive, as measured; "
-    "life: until the rated endurance is used up"
+    f"{100 * LOAD_TOLERANCE:g} % of this load; bound: the worse end of the interval; "
+    f"{KEEPS}, {MISSES}: IOPS of one drive, as measured; life: until the rated endurance is used up"
 )
 
 

@@ -222,7 +222,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     worn = endurance_of(result, wanted, waf)
     power_w, power_source = power_of(wanted, point)
     demand = replace(demand_of(wanted, point), power_w=power_w)
-    rate, within = _by_depth(wanted, points, bound, slo)
+    rate, within = _by_depth(wanted, points, point, bound, slo)
     made = plan(rate, demand, worn, slo_iops=within) if rate and usable else None
     rounds, rounds_why_not = _missed_rounds(result, wanted, point, made) if made else ((), "")
     if rate and rounds:
@@ -288,14 +288,19 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
 
 
 def _by_depth(
-    wanted: CapacityPlan, points: Sequence[PointResult], bound: float | None, slo: float | None
+    wanted: CapacityPlan,
+    points: Sequence[PointResult],
+    chosen: PointResult,
+    bound: float | None,
+    slo: float | None,
 ) -> tuple[float | None, float | None]:
     """Return the rate of a drive, and the rate that keeps the limit of p99 if this is lower.
 
     If no rate search was made, the limit of p99 may have chosen a depth with a lower bound than the
-    deepest queue has.
+    deepest queue has. If no depth keeps the limit at its highest rate, the lowest bound is used,
+    and no rate is known to keep the limit.
     """
-    if bound is None or slo is not None or not wanted.limits_s:
+    if bound is None or slo is not None or not _p99_within(chosen, wanted):
         return bound, slo
     deepest = _deepest(points)
     most = 0.0 if any(one.unsteady for one in deepest) else min(map(_bound, deepest))

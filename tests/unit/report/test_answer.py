@@ -105,7 +105,7 @@ def test_the_answer_is_one_line_with_drives_what_decides_p99_and_verdict(tmp_pat
     assert cells["headroom: IOPS"] == "28.6 %"  # 1 - 40,000 / (8 x 7,000)
     assert cells["headroom: reserve"] == "41.2 %"  # 1 - 40,000 / (8 x 8,500)
     assert cells["headroom: wear"] == "3.12 %"  # 1 - 7,750 / 8,000
-    assert (cells["p99 of reads"], cells["p99 of reads, at most"]) == ("2.9 ms", "3.4 ms")
+    assert (cells["p99 of reads"], cells["p99 of reads, bound"]) == ("2.9 ms", "3.4 ms")
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_a_measured_no_is_a_validated_answer(tmp_path: Path) -> None:
     assert answer is not None
     no = "No: with 10 drives p99 of reads is 3.1 ms (limit 2 ms), with 14 drives 2.6 ms"
     assert top.answer == f"{no}; more drives were not measured; VALIDATED (simulated drive)"
-    assert (top.number, top.unit) == ("No", "count of drives keeps this")
+    assert (top.number, top.unit) == ("No", "count of drives that was measured keeps the limit")
     assert (box.word, box.tone, top.answer_tone) == ("VALIDATED: THE ANSWER IS NO", "note", "note")
     assert top.rate is not None and "does not answer the question" in top.rate.meaning
     assert top.table is not None
@@ -336,7 +336,7 @@ def test_a_measured_no_is_a_validated_answer(tmp_path: Path) -> None:
     assert answer_cells(answer) == {
         "drives with spares": "no count is enough",
         "p99 of reads": "2.6 ms",
-        "p99 of reads, at most": "2.73 ms",
+        "p99 of reads, bound": "2.73 ms",
         "load that misses p99": "3,333",
         "verdict": "VALIDATED",
     }
@@ -599,7 +599,7 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
         ("headroom: IOPS", "4.76 %", "64.3 %"),
         ("headroom: wear", "56 %", "3.12 %"),
         ("planned IOPS, each", "2,000", "5,000"),
-        ("p99 of reads, at most", "–", "3.4 ms"),
+        ("p99 of reads, bound", "–", "3.4 ms"),
         ("price", "3,300", "1,500"),
         ("power, W", "154", "70"),
         ("verdict", "VALIDATED", "VALIDATED"),

@@ -95,6 +95,16 @@ def test_a_limit_that_a_deeper_queue_misses_decides_by_latency(tmp_path: Path) -
     assert (needs[Limit.RATE], needs[Limit.LATENCY]) == (16, 30)
 
 
+def test_a_limit_that_no_depth_keeps_is_not_said_to_decide(tmp_path: Path) -> None:
+    asked = {"demand_iops": 40_000, "endurance_tb": 1e9, "p99": "10us"}
+
+    made = capacity_answer(by_depth(tmp_path), CapacityPlan.model_validate(asked)).plan
+
+    assert made is not None
+    assert (made.drives, made.decided_by, made.rate_bound_iops) == (59, "rate", 1_000)
+    assert Limit.LATENCY not in {need.limit for need in made.needs}
+
+
 @pytest.mark.parametrize(
     ("p99", "slo"),
     [
