@@ -435,7 +435,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
     sheet = page.Sheet(
         tool="compare",
         kind="Comparison",
-        title=" against ".join(result.run_id for result in results),
+        title=_title(results),
         simulated=words.simulated_labels(result.target for result in results),
         version=__version__,
         sections=[
@@ -554,12 +554,19 @@ def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
         page.Sheet(
             tool="capacity",
             kind="Capacity plan",
-            title=" against ".join(result.run_id for result, _ in plans),
+            title=_title([result for result, _ in plans]),
             simulated=words.simulated_labels(result.target for result, _ in plans),
             version=__version__,
             sections=found,
         )
     )
+
+
+def _title(results: Sequence[RunResult]) -> str:
+    """Return a title with the names of the drives, or of the runs if two drives have one name."""
+    names = capacity.names(results)
+    lettered = names == [words.letter(place) for place in range(len(names))]
+    return " against ".join([result.run_id for result in results] if lettered else names)
 
 
 def _mixed(labels: Iterable[str]) -> list[page.Block]:

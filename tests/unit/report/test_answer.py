@@ -592,6 +592,7 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert max(map(len, said.splitlines()[2:20])) <= 80
     text = without_script(page.read_text())
     assert line in text and f"Question: {question}" in text
+    assert "<h1>slow against fast</h1>" in text  # the drives have one name
     assert text.count("Buy 22 drives, 2 of them spares, decided by IOPS") == 1  # not yet above
     for name, slow, fast in (
         ("drives with spares", "22", "10"),
@@ -617,6 +618,18 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     plans = [one["plan"] for one in told["candidates"]]
     assert [(p["drives"], p["decided_by"]) for p in plans] == [(10, "wear"), (22, "rate")]
     assert [one["direction"] for one in told["candidates"][0]["latencies"]] == ["read", "write"]
+
+
+def test_the_title_names_the_drives(tmp_path: Path) -> None:
+    for name in ("quick", "large"):
+        target = a_target(size_bytes=4 * TB, sim_model=f"sim:{name},capacity=4GiB")
+        a_run(tmp_path / name, run_id=f"run-{name}", target=target)
+    page = tmp_path / "page.html"
+
+    runs = [str(tmp_path / name) for name in ("quick", "large")]
+    main.run(["capacity", *runs, "--iops", "40000", "--endurance", "800", "--html", str(page)])
+
+    assert "<h1>quick against large</h1>" in page.read_text()
 
 
 NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"
