@@ -213,6 +213,10 @@ def test_a_shipped_profile_fits_a_drive_and_a_file_unless_it_needs_a_scheduler(p
         with pytest.raises(HostLacks, match="no scheduler ssdb_bpref") as refused:
             host_plan(wishes, Topology((0,)), "f")
         assert refused.value.hint == "It offers no scheduler."
+    elif path.stem == "idle-wake":  # CPUs that wake up would count as the drive's cost
+        with pytest.raises(HostLacks, match="cannot limit idle states") as refused:
+            host_plan(wishes, Topology((0,)), "f")
+        assert refused.value.hint == "Set `idle: keep`."
     else:
         assert host_plan(wishes, Topology((0,)), "f") == HostPlan()
 
