@@ -22,6 +22,7 @@ from tests.support.devices import (
     BLOCK_SIZES,
     ONE_BLOCK_SIZE,
     LoopDevice,
+    accepted,
     attached_loop,
     shown_partitions,
 )
@@ -102,7 +103,7 @@ def test_an_idle_signature_is_listed_and_only_then_overridden(
         put(loop_device, *SIGNATURES[name])
 
     assert f"signature of {name}" in refused(loop_device.node, loop_device.backing)
-    guard.check(inspect(str(loop_device.node)), Consent(overwrite=True))
+    accepted(inspect(str(loop_device.node)), Consent(overwrite=True))
 
 
 @pytest.mark.parametrize("kind", [0x83, 0x82, 0x8E, 0xFD, 0x07, 0xEE])
@@ -352,7 +353,7 @@ def test_our_own_descriptors_of_the_file_behind_a_loop_device_are_no_reason(
     loop_device: LoopDevice,
 ) -> None:
     with loop_device.backing.open("r+b"):
-        guard.check(inspect(str(loop_device.node)))
+        accepted(inspect(str(loop_device.node)))
 
 
 @contextmanager
@@ -388,7 +389,7 @@ def test_who_has_open_what_is_behind_two_loop_devices_is_named(
     loop_device: LoopDevice, tmp_path: Path, holder: Holder
 ) -> None:
     with idle_below(loop_device, tmp_path) as upper:
-        guard.check(inspect(upper))
+        accepted(inspect(upper))
 
         pids = [holder(loop_device.node), holder(loop_device.backing, "r+b")]
         reasons = refused(Path(upper), loop_device.backing, overwrite=True)
@@ -526,7 +527,7 @@ def test_the_device_passes_when_all_is_over(loop_device: LoopDevice, tmp_path: P
     with mounted(loop_device, tmp_path):
         pass
 
-    guard.check(inspect(str(loop_device.node)), Consent(overwrite=True))
+    accepted(inspect(str(loop_device.node)), Consent(overwrite=True))
 
 
 def test_two_devices_are_never_taken_for_each_other(tmp_path: Path) -> None:

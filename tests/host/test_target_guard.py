@@ -17,7 +17,7 @@ from ssdbench.model.target import Consent, TargetKind
 from ssdbench.target import consent, guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
-from tests.support.devices import LoopDevice, attached_loop, shown_partitions
+from tests.support.devices import LoopDevice, accepted, attached_loop, shown_partitions
 
 
 def refused(
@@ -55,7 +55,7 @@ def mounted(loop_device: LoopDevice, tmp_path: Path) -> Iterator[Path]:
 def test_an_empty_loop_device_passes_and_is_known_by_its_file(loop_device: LoopDevice) -> None:
     info = inspect(str(loop_device.node))
 
-    guard.check(info)
+    accepted(info)
 
     assert info.kind is TargetKind.LOOP
     inode = loop_device.backing.stat().st_ino
@@ -134,7 +134,7 @@ def test_an_idle_signature_is_refused_unless_overridden(
     run([*argv, str(loop_device.node)])
 
     assert f"signature of {signature}" in refused(loop_device)
-    guard.check(inspect(str(loop_device.node)), Consent(overwrite=True))
+    accepted(inspect(str(loop_device.node)), Consent(overwrite=True))
 
 
 def test_a_partition_table_is_refused(loop_device: LoopDevice) -> None:
@@ -297,7 +297,7 @@ def test_what_appears_between_the_look_and_the_claim_stops_the_claim(
     device = make_loop()
     appears, reason = APPEARING[state]
     info = inspect(str(device.node))
-    guard.check(info)
+    accepted(info)
 
     with appears(device), pytest.raises(TargetRefused, match=reason), Claim(info):
         pytest.fail("it was claimed")

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.errors import TargetRefused
 from ssdbench.host.command import run
+from ssdbench.model.target import Consent, TargetInfo
+from ssdbench.target import guard
 from ssdbench.units import MIB
 
 BLOCK_SIZES = {"512-byte-blocks": 512, "4096-byte-blocks": 4096}
@@ -88,3 +91,15 @@ def shown_partitions(node: Path) -> Iterator[None]:
         while list(Path("/sys/block", node.name).glob(parts)):
             assert time.monotonic() < deadline, f"{node} keeps its partitions"
             run(["partx", "--delete", str(node)], ok=(0, 1))
+
+
+def accepted(info: TargetInfo, consent: Consent | None = None) -> None:
+    """Check that the guard accepts a target; wait for a losetup of another test to close it."""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return guard.check(info, consent or Consent())
+        except TargetRefused as refusal:
+            if "(losetup) has" not in str(refusal) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)

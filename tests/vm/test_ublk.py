@@ -117,6 +117,7 @@ while :; do chown nobody /dev/ublk[bc]? || :; sleep 0.05; done 2> /dev/null > /d
 udev=$!
 for round in 1 2; do
   as_nobody ./ssdb-ublk --state d.ssdb --log d.log
+  until as_nobody test -r /dev/ublkb0 -a -w /dev/ublkb0; do sleep 0.1; done
   as_nobody dd if=/dev/zero of=/dev/ublkb0 bs=4k count=64 oflag=direct status=none
   as_nobody dd if=/dev/ublkb0 of=/dev/null bs=4k count=64 iflag=direct status=none
   as_nobody ./ssdb-ublk --detach 0
