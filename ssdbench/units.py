@@ -148,8 +148,8 @@ def format_size(size_bytes: int) -> str:
 
 
 def fills_noun(unit_bytes: int) -> str:
-    """Return the noun for a number of fills: of bytes, or of overwritten units of this size."""
-    return f"fills of overwritten {format_size(unit_bytes)} units" if unit_bytes else "drive fills"
+    """Return what a number of fills counts: drive fills, or overwrites of each unit of this size."""
+    return f"overwrites of each {format_size(unit_bytes)} unit" if unit_bytes else "drive fills"
 
 
 def format_capacity(size_bytes: int) -> str:

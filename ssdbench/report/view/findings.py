@@ -168,4 +168,4 @@ def _steadiness(result: RunResult, verdict: SteadyVerdict) -> str:
     hasty = any(f.code is Code.QUICK_RULE for f in all_findings(result))
     answer = "claimed, not proven," if hasty else "proven"
     after = f"after {format_figure(verdict.volume_fills, 2)} {verdict.fills_are}"
-    return f"{answer if verdict.steady else 'not reached'} by rule {verdict.rule}, {after}"
+    return f"{answer if verdict.steady else 'not reached'} {after} (rule {verdict.rule})"

@@ -213,9 +213,9 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
         ),
         (
             NotSteady("pss", 5400, 2, "cv", 2e8, max_fills=6, unit_bytes=16384),
-            "not steady by 'pss' after 1 h 30 min and 2.00 fills of overwritten 16 KiB units: cv; "
+            "not steady by 'pss' after 1 h 30 min and 2.00 overwrites of each 16 KiB unit: cv; "
             "the last window averaged 200 MB/s, and the sustained rate is not higher than this; "
-            "the warm-up ended at its limit of 6 fills of overwritten 16 KiB units",
+            "the warm-up ended at its limit of 6 overwrites of each 16 KiB unit",
         ),
         (
             NotJudged("pss", "60 s of at least 2700 s seen", 0.0, max_time_s=60),

@@ -207,7 +207,7 @@ def test_overwritten_units_count_as_fills_if_rates_prove_the_unit(run: ARun) -> 
     assert found.mapping is not None and found.mapping.proven
     assert found.mapping.unit_iops == pytest.approx(100, rel=0.02)
     assert found.mapping.double_iops == pytest.approx(50, rel=0.02)
-    assert verdict.fills_are == "fills of overwritten 16 KiB units"
+    assert verdict.fills_are == "overwrites of each 16 KiB unit"
     assert {other.unit_bytes for other in found.other_rules} == {SIXTEEN}
     warmed = verdict.checked_s * 100 * 4096 / run.drive.size_bytes
     assert warmed == pytest.approx(verdict.volume_fills / 4, rel=0.1)
@@ -266,7 +266,7 @@ def test_a_plan_by_units_writes_a_part_of_the_bytes() -> None:
 
     assert fewer[0] == pytest.approx(most[0] / 4, rel=0.05)
     notes = by_units.plan(drive.info, hint).notes
-    assert any("ends at 6 fills of overwritten 16 KiB units" in note for note in notes)
+    assert any("ends at 6 overwrites of each 16 KiB unit" in note for note in notes)
 
 
 @pytest.mark.parametrize("stalled_s", [0, 800])
