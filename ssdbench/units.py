@@ -148,7 +148,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def fills_noun(unit_bytes: int) -> str:
-    """Return what a number of fills counts: drive fills, or overwrites of each unit of this size."""
+    """Return what a number of fills counts: drive fills, or overwrites of each such unit."""
     return f"overwrites of each {format_size(unit_bytes)} unit" if unit_bytes else "drive fills"
 
 
