@@ -317,13 +317,55 @@ QUARTER: Model = SETUP | {
 } | {"requests": 171}  # fmt: skip
 
 
-def _bases(model: Model, seed: int) -> list[str]:
-    """Return the script: each scheduler, beginning with another one for each seed."""
-    turns = [NOOP, *(TURN.format("postmark", which, on) for which in SCHEDULERS for on in (0, 1))]
-    return [
-        "echo 0 > /sys/module/ssdb_bpref/parameters/sync_writes",
-        *_on_used_drives(_turned(turns))(model, seed),
-    ]
+def _bases(*loads: str) -> Callable[[Model, int], list[str]]:
+    """Return a script maker: for each load each scheduler, beginning with another for each seed."""
+
+    def script(model: Model, seed: int) -> list[str]:
+        turns = [
+            turn
+            for load in loads
+            for turn in _turned(
+                [
+                    f"{load} noop bpref-noop",
+                    *(TURN.format(load, which, on) for which in SCHEDULERS for on in (0, 1)),
+                ]
+            )(seed)
+        ]
+        return [
+            "echo 0 > /sys/module/ssdb_bpref/parameters/sync_writes",
+            *_on_used_drives(lambda _: turns)(model, seed),
+        ]
+
+    return script
+
+
+# Chapter V's other loads, on the same drives: dbench with its own load, two clients; random reads
+# and writes of a database (70 % reads of 16 KiB, eight threads) beside its log, each record of
+# which is flushed; one file written in order; and two readers for each writer (`mixed`).
+OTHER_LOADS = """
+own dbench
+ready_dbench() { dirty $background_bytes $dirty_bytes
+  cp /usr/share/dbench/client.txt /run/client.txt
+  mine dd if=/dev/zero of=/mnt/first bs=64k count=$((5 * SEED)) 2> /dev/null; }
+dbench_() { mine dbench -c /run/client.txt -D /mnt -t 2 2 > /run/said
+  DONE=$(awk '/^Throughput/ {print $2}' /run/said) TOOK_US=1000000; }
+ready_oltp() { dirty $background_bytes $dirty_bytes; local n
+  for n in data log; do mine dd if=/dev/zero of=/mnt/$n bs=1M count=$oltp_mib 2> /dev/null; done
+  mine sync -f /mnt; echo 3 > /proc/sys/vm/drop_caches; }
+oltp_() { mine fio --size=${oltp_mib}m --time_based --runtime=1s --thread --ioengine=psync \\
+    --randseed=$SEED --norandommap --minimal --group_reporting --name=d --filename=/mnt/data \\
+    --direct=1 --rw=randrw --rwmixread=70 --bs=16k --numjobs=8 --new_group --name=l \\
+    --filename=/mnt/log --rw=write --bs=4k --fdatasync=1 > /run/said
+  DONE=$(awk -F';' 'NR == 1 {print ($6 + $47) / 16}' /run/said)
+  TOOK_US=$(awk -F';' 'NR == 1 {print ($9 > $50 ? $9 : $50) * 1000}' /run/said); }
+ready_sequential() { dirty $background_bytes $dirty_bytes
+  mine dd if=/dev/zero of=/mnt/first bs=64k count=$((5 * SEED)) 2> /dev/null; }
+sequential_() { mine fio --rw=write --direct=0 --bs=128k --size=$((sequential_bytes)) --thread \\
+    --ioengine=psync --end_fsync=1 --minimal --name=s --filename=/mnt/s > /run/said
+  DONE=$((sequential_bytes / 4096))
+  TOOK_US=$(awk -F';' '{print $50 * 1000}' /run/said); }
+"""
+OTHER_SIZES = {"mixed_file_bytes": 4 << 20, "oltp_mib": 12, "sequential_bytes": 24 << 20}
 
 
 def _bases_on(shipped: str, gains: Sequence[str]) -> Experiment:
@@ -333,7 +375,7 @@ def _bases_on(shipped: str, gains: Sequence[str]) -> Experiment:
         f"noop, anticipatory and CFQ of 2.6 and with preference on a used {shipped}: postmark",
         _frozen(f"sim:{shipped},capacity=64MiB", QUARTER),
         LOADS,
-        _bases,
+        _bases("postmark"),
         claims(
             {
                 f"postmark: noop / {which}, preference {on}": (
@@ -350,6 +392,59 @@ def _bases_on(shipped: str, gains: Sequence[str]) -> Experiment:
         ),
         seeds_per_guest=10,
     )
+
+
+def _loads_on(shipped: str) -> Experiment:
+    """Return the experiment with chapter V's other loads on a drive (figures 22, 23, 26, 27)."""
+    gains = {"sequential": "1.02..1.05", "oltp": "0.97..0.98"}
+    new_over_old = {
+        f"{load}, {which}: on / off": f"{load}-{which}-1 in {gain} {load}-{which}-0"
+        for load, gain in gains.items()
+        for which in SCHEDULERS
+    } | {
+        "mixed, bpref-as: on / off": "mixed-bpref-as-1 in 1.1..1.2 mixed-bpref-as-0",
+        "mixed, bpref-cfq: on / off": "mixed-bpref-cfq-1 in 1.0..1.1 mixed-bpref-cfq-0",
+        "dbench, bpref-as: on / off": "dbench-bpref-as-1 in 1.12..1.22 dbench-bpref-as-0",
+        "dbench, bpref-cfq: on / off": "dbench-bpref-cfq-1 in 1.07..1.09 dbench-bpref-cfq-0",
+    }
+    old_over_noop = {
+        f"{load}: {which}, preference off / noop": f"{load}-{which}-0 >= 1.0 {load}-noop"
+        for load in ("mixed", "dbench")
+        for which in SCHEDULERS
+    }
+    return Experiment(
+        f"bases2008-{shipped.partition('-')[0]}-loads",
+        f"the same schedulers on a used {shipped}: dbench, OLTP, sequential, mixed",
+        _frozen(f"sim:{shipped},capacity=64MiB", QUARTER, **OTHER_SIZES),
+        LOADS + OTHER_LOADS,
+        _bases("dbench", "oltp", "sequential", "mixed"),
+        claims(old_over_noop | new_over_old, "rate"),
+        seeds_per_guest=10,
+    )
+
+
+# Four properties of the drive, one changed at a time: blocks that it keeps open for random writes,
+# the size of a block, what copying a page in a merge costs, and a buffer that collects writes.
+PROPERTIES: Model = {
+    "log_blocks": 64, "block_bytes": 128 << 10, "merge_page_ns": 3000, "wbuf_bytes": 8 << 20,
+}  # fmt: skip
+
+
+OFF = " block_preference=0"
+
+
+def _properties(model: Model, seed: int) -> list[str]:
+    """Return the script: noop and the base schedulers, on a drive with one property changed."""
+    lines = [
+        "echo 0 > /sys/module/ssdb_bpref/parameters/sync_writes",
+        assignments(model),
+        f"FROM_SCHEDULER='{FROM_SCHEDULER}' FROM_DRIVE='{FROM_DRIVE}'",
+    ]
+    for name, value in PROPERTIES.items():
+        lines.append(f"MODEL='{of_drive(model | {name: value})}'")
+        cases = ["bpref-noop-{0} bpref-noop", *(w + "-{0} " + w + OFF for w in SCHEDULERS)]
+        lines += [f"turn postmark {case.format(name)}" for case in _turned(cases)(seed)]
+    return lines
 
 
 # There is no model of a rotating disk (figure 4). This one has what makes a disk slow: to leave a
@@ -462,6 +557,26 @@ EXPERIMENTS = (
     # Figures 24 and 25: "about" is 5 % to either side.
     _bases_on("transcend-ts16gssd25", ("in 1.2..1.3", "in 1.13..1.23")),
     _bases_on("memoright-gt", ("in 1.08..1.18", "in 1.08..1.18")),
+    _loads_on("transcend-ts16gssd25"),
+    _loads_on("memoright-gt"),
+    Experiment(
+        "bases2008-properties",
+        "noop against the schedulers of 2.6 on a Transcend with one property changed: postmark",
+        _frozen("sim:transcend-ts16gssd25,capacity=64MiB", QUARTER),
+        LOADS,
+        _properties,
+        claims(
+            {
+                f"{name}: noop / {which}": (
+                    f"postmark-bpref-noop-{name} >= 1.0 postmark-{which}-{name}"
+                )
+                for name in PROPERTIES
+                for which in SCHEDULERS
+            },
+            "rate",
+        ),
+        seeds_per_guest=3,
+    ),
     Experiment(
         "disk2008",
         "four schedulers on a drive that pays 12 ms for a change of place: postmark",
