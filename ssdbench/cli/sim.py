@@ -344,8 +344,23 @@ def truth(
 @click.option(
     "--capacity", type=Size(), help="Size of the drive. Default: the largest range of the series."
 )
+@click.option(
+    "--drive",
+    default="",
+    metavar="NAME",
+    help="Model string of the real drive, as `ssdbench drives` shows it. If the model file is in "
+    "~/.config/ssdbench/models or /etc/ssdbench/models, `plan` takes the rates of such drives "
+    "from it.",
+)
 @json_option
-def fit(series: tuple[str, ...], to: Path, title: str, capacity: int | None, as_json: bool) -> None:
+def fit(
+    series: tuple[str, ...],
+    to: Path,
+    title: str,
+    capacity: int | None,
+    drive: str,
+    as_json: bool,
+) -> None:
     """Fit a simulated drive to SERIES of a real one: rates of writes from fresh to steady.
 
     A SERIES is FILE,pattern=P,span=SIZE[,block=SIZE][,iodepth=N][,before=STATE]. The file is CSV
@@ -374,7 +389,7 @@ def fit(series: tuple[str, ...], to: Path, title: str, capacity: int | None, as_
             f"{format_size(largest)}, and the fitted flash, "
             f"{format_size(int(found.parameters.physical_bytes))}"
         )
-    text = fitted.model_text(found, capacity, title or to.stem, len(runs))
+    text = fitted.model_text(found, capacity, title or to.stem, len(runs), drive)
     of_model(read_model(text, file=str(to), name=to.stem, reference=str(to)), {}, None)
     write_atomic(to, text)
     made = Fitted(model=str(to), runs=len(runs), **fitted.told(found))

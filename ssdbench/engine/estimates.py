@@ -1,7 +1,7 @@
 """Estimate the rates of a target and the end of a run, for plans and progress, not for results."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -11,7 +11,7 @@ from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.profile import Rated
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern
-from ssdbench.sim.modelfile import embedded_models, load_embedded
+from ssdbench.sim.modelfile import ModelFile, embedded_models, fitted_to, load_embedded
 from ssdbench.sim.spec import parse
 
 # Rates of most SSDs. The random writes hold for a 1 TB drive. A larger drive has more dies, so it
@@ -78,7 +78,10 @@ SETTLING: dict[StageKind, Range] = {
 
 
 def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B008 - frozen
-    """Return a drive's likely rates from its data sheet, from a shipped model, or from its size."""
+    """Return a drive's likely rates from its data sheet, from a model, or from its size.
+
+    The model of a real drive is the user's: `sim fit --drive` made it from runs of such a drive.
+    """
     hint, name = _of_size(info.size_bytes), info.sim_model.split(",")[0]
     if info.simulated and info.sold_bytes:
         # A model's rate may be the same at each size of the drive, or lower on a smaller drive. So
@@ -94,11 +97,7 @@ def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B0
         )
         small_blocks = own <= SMALL_BLOCK * full
         around = {"random_write_iops": AROUND_SMALL_BLOCKS} if small_blocks else {}
-        rates: dict[str, Any] = {
-            field: _around(figures[figure] * unit, around.get(field, AROUND_MODEL))
-            for field, figure, unit in MODEL_FIGURES
-            if figure in figures
-        }
+        rates = _of_figures(model, around)
         spare = parse(f"sim:{name},scale=1").params["op_ppm"] / 1e6
         if spare and "random_write_iops" not in rates and "seq_write_mbps" in figures:
             iops = 1e6 * figures["seq_write_mbps"] / BLOCK_BYTES * 2 * spare / (1 + spare)
@@ -110,7 +109,18 @@ def rate_hint(info: TargetInfo, rated: Rated = Rated()) -> RateHint:  # noqa: B0
             s_per_mb = share / cached + (1 - share) / figures["seq_write_mbps"]
             rates["first_fill_bytes_per_s"] = AROUND_MODEL[1] * 1e6 / s_per_mb
         hint = replace(hint, **rates, source=f"{OF_MODEL} {name}")
+    elif not info.simulated and (like := fitted_to(info.model)):
+        hint = replace(hint, **_of_figures(like, {}), source=f"{OF_MODEL} {like.reference}")
     return _by_data_sheet(hint, rated)
+
+
+def _of_figures(model: ModelFile, around: Mapping[str, Range]) -> dict[str, Any]:
+    """Return likely rates by the fields of RateHint, from what a model simulates."""
+    return {
+        field: _around(model.simulated[figure] * unit, around.get(field, AROUND_MODEL))
+        for field, figure, unit in MODEL_FIGURES
+        if figure in model.simulated
+    }
 
 
 def _of_size(size_bytes: int) -> RateHint:

@@ -7,13 +7,14 @@ from typing import Any
 
 from ssdbench.errors import UsageError
 from ssdbench.sim.amplification import Before, Writes
-from ssdbench.sim.fit import REWRITE, Fit, Observed, observed
+from ssdbench.sim.fit import REWRITE, Fit, Observed, last_fill, observed, predict
 from ssdbench.sim.series import read_series
 from ssdbench.units import GIB, KIB, format_rate, format_size, parse_size
 
 DIES = 64
 PROGRAM_BYTES = 32 * KIB  # of one die, with all its planes
 GC_LOW = 3
+FILLS = 8  # of random writes, after which the rate is steady
 LEAST_SUPERBLOCKS = 512  # where the size is not known; collection keeps a few of them
 KEYS = ("pattern", "span", "block", "iodepth", "before")
 
@@ -48,9 +49,11 @@ def measured(text: str) -> Observed:
     return observed(path, writes, read_series(Path(path), writes.span_bytes))
 
 
-def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
+def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int, drive: str = "") -> str:
     """Return a model file for `sim:PATH.yaml` with the fitted parameters of the core.
 
+    With `drive`, the real drive's model string, the file also has the rates of sequential writes
+    and of 4 KiB random writes to the whole drive in steady state, from which `plan` estimates.
     The geometry is the same for every drive: rates of writes tell only the time of all dies
     together. The model's garbage collection reads single units, so that the time of its reads is
     that of `copy_cost`.
@@ -90,6 +93,16 @@ def model_text(fit: Fit, capacity_bytes: int, title: str, runs: int) -> str:
         "sources:",
         f'  - "fitted to {runs} series of write rates"',
     ]
+    if drive:
+        writes = Writes("random", capacity_bytes)
+        rate = last_fill(predict(found, writes, FILLS))
+        in_order = min(found.flash_bytes_per_s, *found.most_bytes_per_s.values())
+        lines += [
+            f"drive: {json.dumps(drive)}",
+            "simulated:",
+            f"  random_write_iops: {rate / writes.block_bytes:.0f}",
+            f"  seq_write_mbps: {in_order / 1e6:.0f}",
+        ]
     lines += [
         "differences:",
         *(f"  - {json.dumps(note)}" for note in notes(fit, capacity_bytes)),

@@ -1,5 +1,6 @@
 """Read model files: a drive's parameters, its published figures and their sources."""
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ class ModelFile(Model):
 
     name: str
     reference: str  # the text after `sim:` in a target
+    drive: str = ""  # the model string of the real drive, if the model was fitted to it
     title: str = Field(min_length=1)
     sources: tuple[str, ...] = Field(min_length=1)
     figures: Mapping[str, float] = {}  # published figures of the real drive
@@ -50,6 +52,19 @@ def load_path(path: str) -> ModelFile:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UsageError(f"the model file {path} cannot be read: {reason}") from error
     return read_model(text, file=path, name=Path(path).stem, reference=path)
+
+
+def fitted_to(drive: str) -> ModelFile | None:
+    """Return the user's model of a real drive, by the drive's model string, or None.
+
+    Searches `*.yaml` in `~/.config/ssdbench/models`, then in `/etc/ssdbench/models`. Raises
+    UsageError or ProfileError if a file there cannot be read.
+    """
+    base = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '/')}/.config"
+    directories = (Path(base) / "ssdbench/models", Path("/etc/ssdbench/models"))
+    files = (path for one in directories for path in sorted(one.glob("*.yaml")))
+    models = (load_path(str(path)) for path in files)
+    return next((model for model in models if drive and model.drive == drive), None)
 
 
 def read_model(text: str, *, file: str, name: str, reference: str) -> ModelFile:

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from ssdbench.cli.main import run
-from ssdbench.errors import UsageError
+from ssdbench.engine.estimates import ANY_DRIVE, rate_hint
+from ssdbench.errors import ProfileError, UsageError
+from ssdbench.model.profile import Rated
+from ssdbench.model.target import TargetKind
 from ssdbench.sim import amplification as small
 from ssdbench.sim import fit as fitting
 from ssdbench.sim import fitted
@@ -21,6 +24,7 @@ from ssdbench.sim.spec import parse
 from ssdbench.sim.truth import fifo_write_amplification, greedy_write_amplification
 from ssdbench.stats.series import Series
 from ssdbench.units import GIB, KIB, MIB
+from tests.support.builders import a_target
 
 GREEDY = Policy("greedy")
 FILLS = 3
@@ -277,6 +281,34 @@ def test_a_fitted_model_makes_a_drive_also_of_one_gibibyte(
     assert run([*command, str(tmp_path / "model")]) == 2
     assert "ends in .yaml" in capsys.readouterr().err
     assert not (tmp_path / "b.yaml").exists()
+
+
+def test_a_plan_takes_the_rates_of_a_drive_from_the_model_fitted_to_it(
+    narrow: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (models := tmp_path / "config/ssdbench/models").mkdir(parents=True)
+    series = measured(planted_model(tmp_path / "planted.yaml"), "random")
+    rates = tmp_path / "a.csv"
+    quarter_s = np.cumsum(GIB / 4 / series.rates)
+    rows = [f"{at},{rate}\n" for at, rate in zip(quarter_s, series.rates, strict=True)]
+    rates.write_text("end_s,bytes_per_s\n" + "".join(rows))
+    command = ["sim", "fit", f"{rates},pattern=random,span=1GiB", "--drive", "ACME 9000"]
+    assert run([*command, "--model", str(models / "acme.yaml")]) == 0
+    alike, other = (
+        a_target(TargetKind.DRIVE, model=name, size_bytes=GIB) for name in ("ACME 9000", "ACME 900")
+    )
+
+    slow, fast = rate_hint(alike).random_write_iops
+
+    assert slow < series.steady / 4096 < fast
+    assert fast / slow == pytest.approx(1.5)
+    assert rate_hint(alike).source == f"from the figures of {models / 'acme.yaml'}"
+    assert rate_hint(other).source == ANY_DRIVE.source
+    assert rate_hint(alike, Rated(random_write_iops=1000.0)).random_write_iops[1] < 1100
+    (models / "broken.yaml").write_text("title: [")
+    with pytest.raises(ProfileError, match="broken.yaml"):
+        rate_hint(other)
 
 
 def test_an_existing_model_is_not_overwritten(
