@@ -33,12 +33,9 @@ from ssdbench.lab.session import (
 
 Guest = Callable[..., Answer]
 REPOSITORY = Path(__file__).parents[2]
-# For what does not depend on the kernel's version; the other one in soak.
-NEWEST_KERNEL = pytest.mark.parametrize(
-    "lab",
-    [pytest.param(s, marks=() if s == SERIES[-1] else pytest.mark.soak) for s in SERIES],
-    indirect=True,
-)
+# On the newest kernel, and on the others in soak; but where a module meets what the kernel changed,
+# and for one test of each module, on every one.
+EVERY_KERNEL = pytest.mark.parametrize("lab", SERIES, indirect=True)
 # In place of Debian's kernels: one that was built there (see debug_kernel.py).
 KERNEL_DIR = Path(tree) if (tree := os.environ.get("SSDBENCH_LAB_KERNEL_DIR")) else None
 # Half of the work on the newest kernel, so that two workers end at about the same time.
@@ -90,7 +87,10 @@ def compiled() -> None:
 cache = cache_directory
 
 
-@pytest.fixture(scope="session", params=SERIES)
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(s, marks=() if s == SERIES[-1] else pytest.mark.soak) for s in SERIES],
+)
 def lab(request: pytest.FixtureRequest) -> Lab:
     return Lab(Archive(cache()), str(request.param), tree=KERNEL_DIR)
 

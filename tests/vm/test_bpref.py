@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.vm.conftest import NEWEST_KERNEL, Guest
+from tests.vm.conftest import EVERY_KERNEL, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -57,6 +57,7 @@ def test_a_hundred_switches_under_load_leave_no_trace(guest: Guest, quarter: int
     assert guest(switch_under_load(25)).stdout.split() == ["busy", "removed"]
 
 
+@EVERY_KERNEL
 def test_what_was_written_comes_back_and_every_request_ends(guest: Guest) -> None:
     answer = guest(
         SETUP + "modprobe null_blk nr_devices=1 memory_backed=1 gb=1 irqmode=2"
@@ -100,6 +101,7 @@ def test_wrong_values_are_refused_and_right_ones_read_back(guest: Guest) -> None
     assert answer.stdout.splitlines() == [f"{s} 65536 4096 1" for s in BOTH]
 
 
+@EVERY_KERNEL
 def test_write_back_is_not_throttled_before_it_reaches_the_scheduler(guest: Guest) -> None:
     """A queue that is kept at one write leaves nothing to choose from; the throttle comes back."""
     on, on_by_hand, off = "1", "2", "3"  # blk-wbt's own states: 6.1 tells them nowhere else
@@ -217,7 +219,6 @@ print([os.wait()[1] for n in range(5)])
 
 
 @pytest.mark.stretched
-@NEWEST_KERNEL
 def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: Guest) -> None:
     """The last read joins the two before it, while the drive has the others (one and the next)."""
     answer = guest(
@@ -233,7 +234,6 @@ def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: 
 
 
 @pytest.mark.stretched
-@NEWEST_KERNEL
 def test_a_write_outside_the_block_waits_for_its_deadline_and_no_longer(guest: Guest) -> None:
     """Beside a queue that never lacks a write in the block of the last one (1 ms each)."""
     answer = guest(
@@ -275,7 +275,6 @@ def traced(what: str) -> str:
 
 
 @pytest.mark.stretched
-@NEWEST_KERNEL
 @pytest.mark.parametrize("scheduler", BOTH)
 def test_no_write_is_sent_while_the_drive_has_a_read(guest: Guest, scheduler: str) -> None:
     """Nor, by the anticipatory scheduler, a read while it has a write: it drains in between."""
@@ -330,7 +329,6 @@ while True:
 
 
 @pytest.mark.stretched
-@NEWEST_KERNEL
 @pytest.mark.parametrize(
     ("scheduler", "settings", "expected"),
     [
@@ -394,7 +392,6 @@ thread.join()
 
 
 @pytest.mark.stretched
-@NEWEST_KERNEL
 def test_a_near_read_of_another_process_ends_the_waiting(guest: Guest) -> None:
     """What is near grows with the time that was waited; CFQ goes by how far the process seeks."""
     cases = (
@@ -501,7 +498,6 @@ print((queue / 'scheduler').read_text().strip())
 """
 
 
-@NEWEST_KERNEL
 def test_a_unit_that_was_found_is_set_in_the_scheduler_for_the_run_and_taken_back(
     guest: Guest,
 ) -> None:

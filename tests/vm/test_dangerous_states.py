@@ -14,7 +14,7 @@ import pytest
 from ssdbench.host.lock import waiting
 from ssdbench.lab.archive import Archive, Package, extract
 from ssdbench.lab.session import Lab
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest, cache
+from tests.vm.conftest import REPOSITORY, Guest, cache
 from tests.vm.states import STATES, chosen
 
 pytestmark = pytest.mark.vm
@@ -77,7 +77,6 @@ def test_there_are_enough_states() -> None:
     assert len({state.name for state in STATES}) == len(STATES) >= LEAST
 
 
-@NEWEST_KERNEL
 def test_a_sample_of_dangerous_states_is_refused_by_name(
     guest: Guest, lab: Lab, tools: Path, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.host.command import run
 from ssdbench.lab.session import Lab
-from tests.vm.conftest import KERNEL_DIR, NEWEST_KERNEL, Guest
+from tests.vm.conftest import KERNEL_DIR, Guest
 from tests.vm.test_flash import SETUP
 
 pytestmark = pytest.mark.vm
@@ -56,7 +56,6 @@ for disk in "/dev/ssd0", "/dev/ssd1":
 """
 
 
-@NEWEST_KERNEL
 def test_a_drive_of_bios_is_as_good_a_disk_as_one_of_requests(guest: Guest) -> None:
     answer = guest(
         SETUP + TMERGE + "set_up mode=bio; F=${F%0}1; set_up mode=mq; F=${F%1}0\n"
@@ -115,7 +114,6 @@ def probe(lab: Lab, tmp_path: Path) -> Path:
     return tmp_path / "probe" / "ssdb_probe.ko"
 
 
-@NEWEST_KERNEL
 def test_a_drive_without_memory_waits_and_a_slammer_ends_after_its_last_completion(
     guest: Guest, probe: Path
 ) -> None:
@@ -142,7 +140,6 @@ def test_a_drive_without_memory_waits_and_a_slammer_ends_after_its_last_completi
     ]  # fmt: skip
 
 
-@NEWEST_KERNEL
 def test_a_slammer_stops_though_the_drive_stays_busy(guest: Guest, probe: Path) -> None:
     answer = guest(
         SETUP + SMALL + f"insmod {probe}; P=/sys/module/ssdb_probe/parameters\n"
@@ -159,7 +156,6 @@ def test_a_slammer_stops_though_the_drive_stays_busy(guest: Guest, probe: Path) 
     assert answer.stdout.splitlines() == ["stopped", "1 busy, 0 errors"]
 
 
-@NEWEST_KERNEL
 def test_a_drive_that_holds_more_than_memory_is_full_before_its_host_is(guest: Guest) -> None:
     answer = guest(
         SETUP + "dmesg -c > /run/said; for mode in mq bio; do\n"
@@ -173,7 +169,6 @@ def test_a_drive_that_holds_more_than_memory_is_full_before_its_host_is(guest: G
     assert answer.stdout.splitlines() == [*2 * ["No space left on device"], "0"]
 
 
-@NEWEST_KERNEL
 def test_what_is_discarded_is_memory_again_and_nothing_beside_it(guest: Guest) -> None:
     answer = guest(
         SETUP + "set_up ftl=direct wbuf_bytes=0 t_prog_ns=0 capacity_bytes=4294967296\n"

@@ -5,7 +5,7 @@ import pytest
 
 from ssdbench.sim.core import Drive, Job
 from ssdbench.sim.library import Params
-from tests.vm.conftest import NEWEST_KERNEL, Guest
+from tests.vm.conftest import EVERY_KERNEL, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -45,6 +45,7 @@ def counters(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in found}
 
 
+@EVERY_KERNEL
 def test_data_come_back_through_every_attachment(guest: Guest) -> None:
     steps = "\n".join(f"set_up {options}; verify '{options}'; tear_down" for options in ATTACHMENTS)
 
@@ -115,7 +116,6 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
     ]  # fmt: skip
 
 
-@NEWEST_KERNEL
 def test_the_model_inside_the_kernel_is_the_model_outside(guest: Guest) -> None:
     writes = (
         "fio --name=w --filename=/dev/ssd0 --direct=1 --bs=4k --ioengine=libaio --iodepth=32"
@@ -140,7 +140,6 @@ def test_the_model_inside_the_kernel_is_the_model_outside(guest: Guest) -> None:
 
 
 @pytest.mark.stretched
-@NEWEST_KERNEL
 def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
     script = (
         SETUP + "set_up ftl=direct t_read_ns=50000 cmd_serial_ns=0 fw_read_ns=0 link_mbps=1000000"
@@ -184,7 +183,6 @@ set_up mode=bio; (echo 2 > $F/queues) 2> /dev/null || echo bios have none; tear_
 """
 
 
-@NEWEST_KERNEL
 def test_the_way_to_a_drive_may_be_at_fault_and_its_queues_may_change(guest: Guest) -> None:
     answer = guest(SETUP + AT_FAULT)
 
@@ -232,7 +230,6 @@ echo -16-23 > $F/badblocks; echo $(put 2 1), $(get 2 1); echo 0 > $T/power; rmdi
 EIO = "Input/output error"
 
 
-@NEWEST_KERNEL
 def test_sectors_are_bad_as_those_of_null_blk_and_its_attributes_are_accounted_for(
     guest: Guest,
 ) -> None:
@@ -267,7 +264,6 @@ for fua in 1 0; do set_up wbuf_volatile=volatile fua=$fua
 """
 
 
-@NEWEST_KERNEL
 def test_a_drive_without_fua_is_flushed_after_each_write(guest: Guest) -> None:
     answer = guest(SETUP + LIMITS)
 
@@ -299,7 +295,6 @@ each together 0 lines=one irq_cpu=0 completion=coalesced coalesce_count=16 coale
 """
 
 
-@NEWEST_KERNEL
 def test_a_command_ends_on_the_cpu_that_it_was_sent_to_with_as_few_interrupts_as_asked(
     guest: Guest,
 ) -> None:
@@ -338,7 +333,6 @@ def test_who_polls_needs_no_interrupt(guest: Guest) -> None:
     assert interrupts < 50 and polls > 250 and in_flight == 0
 
 
-@NEWEST_KERNEL
 def test_a_poller_that_has_stopped_does_not_keep_the_drive(guest: Guest) -> None:
     answer = guest(
         SETUP + "set_up poll_queues=1 completion=polled store=0 ftl=direct wbuf_bytes=0\n"

@@ -11,7 +11,7 @@ import pytest
 from ssdbench.lab.disks import parse_all
 from ssdbench.lab.machine import Machine
 from ssdbench.lab.session import Lab
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY
+from tests.vm.conftest import REPOSITORY
 
 pytestmark = pytest.mark.vm
 
@@ -95,7 +95,6 @@ class Swapper:
             assert "error" not in answer, answer
 
 
-@NEWEST_KERNEL
 def test_a_drive_that_was_exchanged_under_the_claim_is_never_taken_for_the_first(lab: Lab) -> None:
     (disk,) = parse_all(["nvme,hotplug=null:64MiB"])
     machine = replace(

@@ -11,12 +11,11 @@ from ssdbench.host import kmod as modules
 from ssdbench.host.command import run
 from ssdbench.lab.kernels import source_package
 from ssdbench.lab.session import Lab, built_modules
-from tests.vm.conftest import NEWEST_KERNEL, Guest, cache
+from tests.vm.conftest import Guest, cache
 
 pytestmark = pytest.mark.vm
 
 
-@NEWEST_KERNEL  # the lab builds and loads them on both for each other test
 def test_modules_are_built_loaded_and_unloaded_by_the_command_line(
     guest: Guest, lab: Lab, tmp_path: Path
 ) -> None:
@@ -75,7 +74,6 @@ def test_a_module_of_another_kernel_and_one_in_use_get_a_sentence(
     assert said.splitlines()[-1] == "name: ssdb_bpref  loaded: no"
 
 
-@NEWEST_KERNEL
 def test_dkms_builds_each_module_from_the_sources_laid_out_for_it(lab: Lab, tmp_path: Path) -> None:
     kernel = lab.kernel
     laid_out = CliRunner().invoke(ssdbench, ["kmod", "dkms", "--json", "--to", str(tmp_path)])
@@ -123,7 +121,6 @@ def test_dkms_builds_each_module_from_the_sources_laid_out_for_it(lab: Lab, tmp_
     assert why.endswith("slam/main.c:1:2: error: #error planted\n")
 
 
-@NEWEST_KERNEL
 def test_dkms_builds_for_no_new_kernel_unasked(lab: Lab, tmp_path: Path) -> None:
     CliRunner().invoke(ssdbench, ["kmod", "dkms", "--to", str(tmp_path)])
     (slam,) = tmp_path.glob("ssdbench-slam-*")
@@ -145,7 +142,6 @@ def test_dkms_builds_for_no_new_kernel_unasked(lab: Lab, tmp_path: Path) -> None
     assert run(["dkms", "status", *trees]).stdout.strip() == f"{name}/{version}: added"
 
 
-@NEWEST_KERNEL
 def test_compiler_and_sparse_find_nothing(lab: Lab, tmp_path: Path) -> None:
     """`W=1 -Werror`; `C=2` runs the kernel's semantic checker over every file."""
     kernel = lab.kernel

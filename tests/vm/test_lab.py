@@ -10,11 +10,12 @@ from ssdbench.lab.guest import BOOTS, GuestTrouble, text_of
 from ssdbench.lab.kernels import SERIES
 from ssdbench.lab.machine import Machine
 from ssdbench.lab.session import GuestRequest, InMemory, Lab, built_modules, kept_guest
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest, Kept, cache
+from tests.vm.conftest import EVERY_KERNEL, REPOSITORY, Guest, Kept, cache
 
 pytestmark = pytest.mark.vm
 
 
+@EVERY_KERNEL
 def test_the_guest_runs_the_kernel_that_was_asked_for(guest: Guest) -> None:
     answer = guest(
         "uname -r; cat /sys/block/nvme0n1/queue/scheduler\n"
@@ -33,7 +34,6 @@ def test_the_guest_runs_the_kernel_that_was_asked_for(guest: Guest) -> None:
     assert "[none]" in scheduler
 
 
-@NEWEST_KERNEL
 def test_what_the_guest_writes_does_not_reach_the_host(guest: Guest) -> None:
     mark = REPOSITORY / "written-by-a-guest"
 
@@ -59,7 +59,6 @@ SSDBENCH_LAB_CACHE="$1/inner" exec .venv/bin/python -m ssdbench lab run -- \\
 """
 
 
-@NEWEST_KERNEL
 def test_the_cache_may_be_on_a_file_system_of_its_own(lab: Lab, tmp_path: Path) -> None:
     built_modules(lab.kernel, cache())
 
@@ -82,7 +81,6 @@ def test_an_oops_in_the_guest_fails_the_run_and_is_shown(guest: Guest) -> None:
     assert "sysrq triggered crash" in caught.value.hint.lower()
 
 
-@NEWEST_KERNEL
 def test_an_early_complaint_about_memory_is_not_lost_among_later_lines(guest: Guest) -> None:
     complaint = "BUG kmalloc-64 (Tainted: G           O): Poison overwritten"
 
@@ -140,7 +138,6 @@ def test_what_a_test_leaves_in_a_kept_guest_is_put_back_or_ends_it() -> None:
     assert at_last != at_first
 
 
-@NEWEST_KERNEL
 def test_a_simulated_drive_answers_behind_each_bus(guest: Guest) -> None:
     small = "sim:dram-ssd-2012,capacity=64MiB"
 
@@ -285,7 +282,6 @@ cat /proc/uptime
 """
 
 
-@NEWEST_KERNEL
 def test_two_runs_from_memory_agree_to_the_last_digit(guest: Guest) -> None:
     """fio's latencies in ns, the kernel's counters, its log and clock, not a rate alone."""
     first, second = (

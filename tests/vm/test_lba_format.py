@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest
+from tests.vm.conftest import REPOSITORY, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -70,7 +70,6 @@ print(json.dumps(said))
 
 
 @pytest.mark.timeout(1200)
-@NEWEST_KERNEL
 def test_a_drive_is_measured_in_the_lba_format_that_the_profile_asks_for(guest: Guest) -> None:
     answer = guest(
         f"export PROFILE=\"$(cat <<'END'\n{PROFILE}\nEND\n)\";"

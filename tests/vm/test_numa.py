@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest
+from tests.vm.conftest import REPOSITORY, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -34,7 +34,6 @@ print(json.dumps({"plan": plan.fio_options, "kept": kept, "in": inside, "out": a
 """
 
 
-@NEWEST_KERNEL
 def test_fio_and_ssdbench_are_on_their_nodes_with_their_memory(guest: Guest) -> None:
     answer = guest(
         f"exec {REPOSITORY}/.venv/bin/python -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest
+from tests.vm.conftest import EVERY_KERNEL, REPOSITORY, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -19,6 +19,7 @@ run() { echo 1 > $S/running; while [ "$(cat $S/running)" = 1 ]; do sleep 0.05; d
 """
 
 
+@EVERY_KERNEL
 def test_every_level_counts_each_request_once(guest: Guest) -> None:
     answer = guest(
         SETUP + "echo 2000 > $S/ios_limit; echo 0 > $S/runtime_ms\n"
@@ -157,7 +158,6 @@ TWO_NAMESPACES = (
 )  # fmt: skip
 
 
-@NEWEST_KERNEL
 def test_nvme_commands_go_to_the_namespace_that_is_held(guest: Guest) -> None:
     """The other one is smaller, so that reads beyond its end would fail."""
     answer = guest(
@@ -171,7 +171,6 @@ def test_nvme_commands_go_to_the_namespace_that_is_held(guest: Guest) -> None:
     assert answer.stdout.split() == ["nvme", "500", "0", "500"]
 
 
-@NEWEST_KERNEL
 def test_blocks_larger_than_a_segment_of_the_drive_are_served_but_as_commands(guest: Guest) -> None:
     answer = guest(
         SETUP + "echo /dev/sda > $S/device; echo 131072 > $S/block_bytes; echo 300 > $S/ios_limit\n"
@@ -241,7 +240,6 @@ def test_a_run_that_finds_no_memory_is_refused_without_a_trace(guest: Guest) -> 
     assert answer.stdout.splitlines() == ["taken", "Cannot allocate memory", "0"]
 
 
-@NEWEST_KERNEL
 def test_writes_stay_within_a_partition_and_out_of_what_another_holds(guest: Guest) -> None:
     answer = guest(
         SETUP + "echo 0 > $S/runtime_ms; P=/dev/ssd0p1\n"

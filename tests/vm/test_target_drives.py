@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest
+from tests.vm.conftest import REPOSITORY, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -167,7 +167,6 @@ REFUSED = {
 }
 
 
-@NEWEST_KERNEL
 def test_drives_of_the_lab_in_dangerous_states_are_refused_and_purges_are_told(
     guest: Guest,
 ) -> None:

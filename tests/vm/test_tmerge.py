@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from tests.vm.conftest import NEWEST_KERNEL, Guest
+from tests.vm.conftest import EVERY_KERNEL, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -24,6 +24,7 @@ def table(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in found}
 
 
+@EVERY_KERNEL
 def test_data_come_back_in_every_mode(guest: Guest) -> None:
     verify = (
         "fio --name=v --filename=/dev/tm0 --direct=1 --rw=randwrite --bs=4k --ioengine=$2"
@@ -140,7 +141,6 @@ print("stale", bad)
 
 
 @pytest.mark.stretched
-@NEWEST_KERNEL
 def test_a_read_behind_a_held_write_sees_what_that_wrote(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /run/order.py <<'EOF'\n{ORDER}\nEOF\n"
@@ -198,7 +198,6 @@ def test_a_pile_of_as_many_requests_as_there_are_commands_stops_nobody(guest: Gu
     assert answer.stdout.split() == ["1", "all", "read"]
 
 
-@NEWEST_KERNEL
 def test_who_spins_for_an_inline_drive_waits_for_no_device_time(guest: Guest) -> None:
     answer = guest(
         SETUP + "drive completion=inline t_read_ns=5000000000; for mode in stm spatial-poll; do\n"
@@ -318,7 +317,6 @@ print(max(seen), sum(n == 2 for n in seen), *done, flush=True)
 """
 
 
-@NEWEST_KERNEL
 def test_hybrid_keeps_a_second_command_in_the_drive_and_forgets_no_thread(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /run/in_drive.py <<'EOF'\n{IN_DRIVE}\nEOF\n"
@@ -362,7 +360,6 @@ print("full", int(full < 0.8), "then", int(time.monotonic() - begin < 2.4))
 
 
 @pytest.mark.stretched
-@NEWEST_KERNEL
 def test_a_pile_that_went_full_leaves_its_window_to_no_other(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /run/window.py <<'EOF'\n{WINDOW}\nEOF\n"
@@ -472,7 +469,6 @@ grep -E 'torn|undone' $F/counters
 """
 
 
-@NEWEST_KERNEL
 def test_a_second_cut_takes_back_nothing_that_was_written_since_the_first(guest: Guest) -> None:
     answer = guest(SETUP + SECOND_CUT)
 

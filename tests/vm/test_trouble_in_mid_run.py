@@ -15,7 +15,7 @@ import pytest
 from ssdbench.lab.disks import parse_all
 from ssdbench.lab.machine import Machine
 from ssdbench.lab.session import Lab
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY
+from tests.vm.conftest import REPOSITORY
 
 # Endurance tests, because eight runs of ssdbench in a guest take minutes.
 pytestmark = [pytest.mark.vm, pytest.mark.soak]
@@ -194,7 +194,6 @@ def said(lab: Lab) -> dict[str, Any]:
     return found
 
 
-@NEWEST_KERNEL
 def test_of_two_drives_with_one_serial_only_the_one_that_is_meant_is_written(
     said: dict[str, Any],
 ) -> None:
@@ -205,7 +204,6 @@ def test_of_two_drives_with_one_serial_only_the_one_that_is_meant_is_written(
     assert said["twins"] == [True, 0, True]
 
 
-@NEWEST_KERNEL
 def test_writes_that_fail_in_mid_run_are_a_device_error_without_a_number(
     said: dict[str, Any],
 ) -> None:
@@ -215,7 +213,6 @@ def test_writes_that_fail_in_mid_run_are_a_device_error_without_a_number(
     assert said["put back"]
 
 
-@NEWEST_KERNEL
 def test_a_drive_that_takes_the_place_or_the_name_of_a_lost_one_is_never_written(
     said: dict[str, Any],
 ) -> None:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest
+from tests.vm.conftest import REPOSITORY, Guest
 from tests.vm.test_flash import SETUP
 
 pytestmark = pytest.mark.vm
@@ -55,7 +55,6 @@ SAID = {
 }  # fmt: skip
 
 
-@NEWEST_KERNEL
 def test_a_drive_in_zones_answers_as_null_blk_does(guest: Guest) -> None:
     answer = guest(
         BOTH + WALK + "D=$null; walk > /run/null; D=/dev/ssd0; walk > /run/flash\n"
@@ -89,7 +88,6 @@ echo resets: $(($(resets) - before)) $(grep -o '[0-9]* zone resets' /run/fio); g
 """
 
 
-@NEWEST_KERNEL
 def test_fio_finds_what_it_wrote_and_its_resets_are_those_of_the_drive(guest: Guest) -> None:
     answer = guest(BOTH + FIO + "end")
 
@@ -106,7 +104,6 @@ WRONG = {
 }
 
 
-@NEWEST_KERNEL
 def test_zones_that_cannot_be_are_refused_with_a_sentence(guest: Guest) -> None:
     tries = "\n".join(f"(set_up zoned=1 zone_size=4 {wrong}); rmdir $F" for wrong in WRONG)
 
@@ -118,7 +115,6 @@ def test_zones_that_cannot_be_are_refused_with_a_sentence(guest: Guest) -> None:
         assert reason in said
 
 
-@NEWEST_KERNEL
 def test_vectors_are_refused_by_a_drive_in_zones(guest: Guest) -> None:
     answer = guest(
         f"{SETUP}\nset_up zoned=1 zone_size=4; T=/sys/kernel/config/ssdb_tmerge/t; mkdir $T\n"
