@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 @click.option(
     "--vms",
     type=click.IntRange(min=1, max=1_000_000_000),
-    help="Number of virtual machines, or of other equal clients.",
+    help="Number of virtual machines, or of other clients that are alike.",
 )
 @click.option("--iops-each", type=Number(), help="Demand of one virtual machine, in IOPS.")
-@click.option("--peak", type=click.FloatRange(min=1), help="Factor of bursts.")
+@click.option(
+    "--peak",
+    type=click.FloatRange(min=1),
+    help="Factor of bursts: highest load divided by mean load.",
+)
 @click.option(
     "--growth",
     type=Number(zero=True, most=MOST_PERCENT),
@@ -35,10 +39,10 @@ if TYPE_CHECKING:
 )
 @click.option("--years", type=Number(most=100), help="Years of growth to plan for. Default: 1.")
 @click.option(
-    "--p99", type=Duration(), metavar="D", help="Highest 99th percentile of latency (10ms)."
+    "--p99", type=Duration(), metavar="D", help="Highest allowed 99th percentile of latency (10ms)."
 )
-@click.option("--p99-read", type=Duration(), metavar="D", help="Highest p99 of reads.")
-@click.option("--p99-write", type=Duration(), metavar="D", help="Highest p99 of writes.")
+@click.option("--p99-read", type=Duration(), metavar="D", help="Highest allowed p99 of reads.")
+@click.option("--p99-write", type=Duration(), metavar="D", help="Highest allowed p99 of writes.")
 @click.option(
     "--outstanding",
     type=click.IntRange(min=1, max=1_000_000),
@@ -68,7 +72,9 @@ if TYPE_CHECKING:
     "--capacity", type=Number(), metavar="TB", help="Data that all drives together must store."
 )
 @click.option("--price", type=Number(), multiple=True, help="Price of one drive.")
-@click.option("--power", type=Number(), multiple=True, help="Power that one drive takes, in W.")
+@click.option(
+    "--power", type=Number(), multiple=True, help="Power that one drive needs under load, in W."
+)
 @click.option(
     "--failure-rate",
     type=Number(most=100),

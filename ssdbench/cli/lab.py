@@ -57,7 +57,7 @@ def lab() -> None:
     default=2,
     show_default=True,
     type=click.IntRange(1, 64),
-    help="CPUs of the guest.",
+    help="Number of CPUs of the guest.",
 )
 @click.option(
     "--memory", type=Size(), default="2GiB", show_default=True, help="Memory of the guest."

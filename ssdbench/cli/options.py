@@ -135,7 +135,10 @@ def _beginning(incomplete: str, names: Iterable[str]) -> "list[CompletionItem]":
 
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="One JSON document on stdout, messages on stderr."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON document on stdout, and messages on stderr.",
 )
 page_option = click.option(
     "--page",

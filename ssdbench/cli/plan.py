@@ -132,7 +132,7 @@ def _budget(budget: "Budget | None") -> list[str]:
     return [
         f"within {budget.given}: {likely}",
         *([f"  {budget.wear}"] if budget.wear else []),
-        f"  counted on {budget.counted_on}",
+        f"  computed with {budget.counted_on}",
         *(f"  {cut}" for cut in budget.cuts),
         *([] if budget.cuts else ["  nothing is left out"]),
         f"  {budget.proves}",

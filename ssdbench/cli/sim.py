@@ -546,7 +546,7 @@ def _truth_lines(spec: "SimSpec", found: "Truth") -> list[str]:
         *(f"note: {note}" for note in spec.notes),
         f"method: {found.method}"
         + (
-            f", of drive writes {found.from_fills:.2f} to {found.to_fills:.2f}"
+            f", measured from drive write {found.from_fills:.2f} to {found.to_fills:.2f}"
             if found.from_fills is not None and found.to_fills is not None
             else ""
         ),
@@ -562,6 +562,6 @@ def _truth_lines(spec: "SimSpec", found: "Truth") -> list[str]:
         ),
         f"remap unit: {format_size(found.drive.remap_unit_bytes)}",
         f"cache: {format_size(found.drive.cache_bytes) if found.drive.cache_bytes else 'none'}",
-        f"over-provisioning: {found.drive.over_provisioning:.2%}, of it usable "
-        f"{max(found.drive.spare_usable, 0):.2%}",
+        f"over-provisioning: {found.drive.over_provisioning:.2%}, of which "
+        f"{max(found.drive.spare_usable, 0):.2%} can be used",
     ]

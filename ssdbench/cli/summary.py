@@ -83,7 +83,7 @@ def run_document(ended: Ended) -> Ran:
     )
 
 
-_POWER = ("power", "told by", "IOPS/W")
+_POWER = ("power", "measured by", "IOPS/W")
 _TARGETS = ("target", "wanted", "seen", "outcome", "why")
 _COMPARED = ("compared", "workload", "fastest", "IOPS", "slowest", "IOPS")
 _INSIDE = ("inside the drive", "answer")

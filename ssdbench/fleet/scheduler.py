@@ -151,7 +151,7 @@ def dask_client(engine: Engine, threads: int) -> Iterator[Any]:
         except (OSError, ValueError) as error:
             raise HostLacks(
                 f"no Dask scheduler answers at {engine.scheduler}: {error}",
-                hint="To start a scheduler, see docs/fleet.md.",
+                hint="docs/fleet.md says how to start a Dask scheduler.",
             ) from error
         with client:
             _require_same_version(client)

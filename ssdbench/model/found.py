@@ -4,7 +4,8 @@ Each result is a part of a StageResult; the engine adds times, bytes and finding
 StageResult.
 """
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -33,6 +34,18 @@ ComparedKind = Literal[
 ]
 
 
+_PAUSES = re.compile(r"(?P<time>[\d.e+-]+ ms) after (?P<share>[\d.e+-]+ %)")
+
+
+def workload_words(name: str) -> str:
+    """Return the name of a workload in words: `1 ms after 10 %` is a pause after 10 % of writes.
+
+    Seeds, directories and stored results have the short name, so it stays.
+    """
+    found = _PAUSES.fullmatch(name)
+    return f"pause of {found['time']} after {found['share']} of the writes" if found else name
+
+
 class Median(Model):
     """Store the median of one quantity for one workload under one variant.
 
@@ -57,6 +70,10 @@ class Median(Model):
     in_flight: float | None = None
     more: dict[str, float] = {}  # further values from a probe or a program, by name with unit
     disturbed: int = 0  # number of disturbed repeats
+
+    def spoken(self) -> Self:
+        """Return the same median with its workload in words for a reader, as on the page."""
+        return self.model_copy(update={"workload": workload_words(self.workload)})
 
 
 class ThreadsMedian(Median):
@@ -157,8 +174,14 @@ class MappingUnit(Model):
             f"{format_count(self.double_iops)} of {double}"
         )
         if self.proven:
-            return f"mapping units of {unit} ({self.source}) are counted; rates prove them: {rates}"
-        return f"bytes are counted: rates do not prove units of {unit} ({self.source}): {rates}"
+            return (
+                f"drive fills are counted in mapping units of {unit} ({self.source}); the rates "
+                f"show that this is the unit: {rates}"
+            )
+        return (
+            "drive fills are counted in bytes: the rates do not show that the mapping unit is "
+            f"{unit} ({self.source}): {rates}"
+        )
 
 
 class WarmUp(Model):

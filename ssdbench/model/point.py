@@ -45,16 +45,16 @@ class SteadyVerdict(Model):
 # These names are what rules call their criteria; all except the counts are shares of the mean.
 _CRITERIA = {
     "halves": "Difference between the two halves of the window",
-    "cv": "Variation of the blocks (CV)",
-    "pairs": "Spread of pairs of blocks",
+    "cv": "Variation of the tenths of the window (CV)",
+    "pairs": "Highest minus lowest fifth of the window",
     "slope": "Drift of the fitted line over the window",
-    "newest_minute": "Newest minute below the slowest of the others",
+    "newest_minute": "Newest minute below the slowest earlier minute",
     "difference": "Difference between the two sections",
-    "excursion": "Spread of the rounds",
+    "excursion": "Highest minus lowest round",
     "drift": "Drift of the levels",
     "visits_per_step": "Changes of level per minute",
     "missing_visits": "Visits to a level still missing",
-    "moves": "Plain rise or fall over the newest half",
+    "moves": "Rise or fall beyond noise in the judged part",
 }
 _COUNTS = ("visits_per_step", "missing_visits")
 

@@ -214,7 +214,9 @@ class VirtualClock:
             os.ftruncate(descriptor, 0)
             reserve(descriptor, page, ctypes.sizeof(_Page))
         except OSError as error:
-            raise HostLacks(f"{page} cannot be made: {error.strerror}") from error
+            raise HostLacks(
+                f"cannot make {page}, the clock file of the simulated drive: {error.strerror}"
+            ) from error
         clock = cls(page, descriptor, environment, realtime=realtime)
         clock._page.version = _VERSION
         clock._page.stop_at_s = _NEVER

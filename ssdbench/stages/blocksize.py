@@ -60,6 +60,8 @@ FURTHER_WAYS = (StrideWay.READS_BETWEEN, StrideWay.SATURATED)
 # The stripe comes first, because its probe needs data written in order. Both probes keep the write
 # buffer full.
 PROBES_WITHOUT_BLOCK: tuple[Probe, ...] = (StripeWidth(), RemapUnit())
+_AGAIN = "writes again in two other ways only if the drive answers from a buffer"
+_PROBED = "measures the stripe and the mapping unit only if no block is found"
 STEP_S = 5
 
 
@@ -133,10 +135,10 @@ class BlockSize(PlainStage):
             bytes_read=(least.read, most.read),
             notes=(
                 f"{format_capacity(least.strided)} in strides"
-                + ("" if self.read_only else f", {format_capacity(least.filled)} to condition"),
-                "larger strides only if no block up to 8 MiB is found",
-                *(() if self.read_only else ("more only if the drive answers from a buffer",)),
-                *(("the stripe and the mapping unit only if no block is found",) if probed else ()),
+                + ("" if self.read_only else f", {format_capacity(least.filled)} to fill first"),
+                "tries larger strides only if no block up to 8 MiB is found",
+                *(() if self.read_only else (_AGAIN,)),
+                *((_PROBED,) if probed else ()),
             ),
         )
 

@@ -167,7 +167,7 @@ class PointStage(PlainStage):
         least_s, most_s = sorted(seconds for seconds, _ in sides[:2])
         least, written = min(b for _, b in sides), max(b for _, b in sides)
         most = max(self.extra.most, self.repeats)
-        said = f"; up to {most} repeats where declared" if most > self.repeats else ""
+        said = f"; a point may get up to {most} repeats" if most > self.repeats else ""
         return StagePlan.of(
             self,
             target,
@@ -182,8 +182,8 @@ class PointStage(PlainStage):
             seconds=(least_s, most_s * most / self.repeats),
             bytes_written=(least, written * most // self.repeats),
             notes=[
-                f"each repeat settles first, then counts for {self.how.measure_s:g} s or a little "
-                f"more, longer if its rate varies{said}",
+                f"each repeat settles first, then is measured for {self.how.measure_s:g} s or a "
+                f"little more (longer if its rate varies){said}",
                 *self._past_buffer(target),
                 *self._unbroken(),
                 *self._unsettled(),

@@ -209,7 +209,7 @@ class Steady(PlainStage):
     def _ends(self, most_fills: float) -> Iterator[str]:
         """Yield notes for the plan: when the warm-up ends if it does not become steady."""
         if self.chosen:
-            yield f"the profile names no workload for it: this is {self.chosen}"
+            yield f"the profile names no workload for the warm-up, so this is {self.chosen}"
         if self.unit_bytes:
             unit, block = format_size(self.unit_bytes), format_size(self.workload.block_bytes)
             times = self.workload.overwrites(self.unit_bytes)
@@ -221,8 +221,8 @@ class Steady(PlainStage):
             )
         if self.heats_with is not None:
             yield (
-                f"then {self.heats_with.label()}, which moves most bytes of the plan, until the "
-                "temperature is flat, an hour at most (on a drive with a sensor)"
+                f"then {self.heats_with.label()}, which moves more bytes than the other workloads, "
+                "until the temperature is flat, an hour at most (on a drive with a sensor)"
             )
         limit_s, window_s = self.max_time_s or math.inf, rule(self.rule).min_window_s
         fills = f"ends at {self.max_fills:g} {fills_noun(self.unit_bytes)}"

@@ -407,11 +407,11 @@ def never_validated(profile: Profile) -> Iterator[str]:
         if isinstance(measure.stage, spec.Repeated)
     ]
     if repeats and min(repeats) < _NEEDED:
-        yield f"{min(repeats)} repeats, of at least {_NEEDED}"
+        yield f"there are only {min(repeats)} repeats, and at least {_NEEDED} are needed"
     if repeats and profile.settle.unbroken_s < UNBROKEN_S:
         yield (
-            f"no load runs for {format_duration(UNBROKEN_S)} without a break, which would show "
-            "that its rate lasts"
+            f"no load runs for {format_duration(UNBROKEN_S)} without a break, so nothing shows "
+            "that a rate lasts"
         )
 
 

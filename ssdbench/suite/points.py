@@ -174,7 +174,7 @@ def interference(name: str, wanted: spec.Interference, planning: Planning) -> In
     limit = f"{wanted.percentile} of reads within {format_ns(wanted.limit_s * NS_PER_S)}"
     shares = not wanted.writers.rate_iops
     of = " of the bytes per second of the warm-up" if shares else ""
-    told = f"the largest write load{of} that keeps {limit} is looked up between these points"
+    told = f"the largest write load{of} that keeps {limit} is estimated between these points"
     plain = _point_stage(
         name, wanted, planning, (tuple(points),), _returns_to(planning, points), told=(told,)
     )
@@ -275,13 +275,13 @@ def _described(points: list[Point]) -> Iterator[str]:
             yield f"{point.workload.title} [{stream.name}]: {options}"
         if point.workload.trims:
             yield (
-                f"{point.workload.title}: trims are a direction of their own, with rates and "
-                "latencies apart, and no I/O to plan on; the drive does not stay full under them"
+                f"{point.workload.title}: trims have rates and latencies of their own, and do not "
+                "count in the rate to plan on; the drive does not stay full while they run"
             )
         if point.workload.paced:
             yield (
-                f"{point.workload.title}: the job sets the pace, so it is judged on latency and on "
-                "the share of its rate that it gets, and gives no bound to plan on"
+                f"{point.workload.title}: the job sets the pace. It is judged by its latency and "
+                "by the share of its rate that it reaches, and gives no bound to plan on"
             )
 
 

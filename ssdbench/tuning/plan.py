@@ -276,7 +276,10 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
         if not host.schedulers:  # elsewhere its module, loaded later, may bring it
             require_scheduler(asked.scheduler, host.schedulers)
         asked = asked.model_copy(update={"scheduler": KEEP})
-        notes.append(f"the scheduler {wishes.scheduler} is set if a block is found for it")
+        notes.append(
+            f"the scheduler {wishes.scheduler} is set later, and only if the run finds the drive's "
+            "block size"
+        )
     fio_cpus, own_cpus = _cpus_for("fio", asked, host), _cpus_for("own", asked, host)
     fio_memory = memory_policy("fio_memory", asked.fio_memory, host)
     own_memory = memory_policy("own_memory", asked.own_memory, host)

@@ -106,7 +106,7 @@ def test_reads_show_no_block_and_say_how_weak_they_are(tmp_path: Path) -> None:
     assert said.returncode == 0
     assert "will write 0 B" in said.stderr
     assert "no boundary found" in said.stdout
-    assert "shows its blocks to writes and not to reads" in said.stderr
+    assert "shows its blocks in writes, but not in reads" in said.stderr
 
 
 def test_a_loop_device_has_no_boundary_and_says_what_would_have_been_found(
@@ -209,7 +209,7 @@ def test_reads_across_boundaries_leave_a_file_system_as_it_was(
     said = detect(tmp_path, str(loop.node), *FEW, "--read-only")
 
     assert said.returncode == 0, said.stderr
-    assert "shows its blocks to writes and not to reads" in said.stderr
+    assert "shows its blocks in writes, but not in reads" in said.stderr
     assert loop.backing.read_bytes() == before
 
 

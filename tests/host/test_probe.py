@@ -72,7 +72,7 @@ def test_idle_time_gives_a_full_slc_cache_back_only_if_the_drive_empties_it(
     first, last = (int(row["recovered_bytes"] or 0) for row in rows)
     assert first <= 10e6
     assert last == found.numbers.recovered_bytes == pytest.approx(back_bytes, rel=0.1, abs=10e6)
-    assert "of a full cache, idle time gives back" in found.answer
+    assert "of a full cache is free again after idle time" in found.answer
 
 
 def test_a_planted_cost_of_waking_is_found_and_none_is_seen_on_a_drive_that_never_sleeps(

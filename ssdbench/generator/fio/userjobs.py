@@ -232,7 +232,8 @@ class _Rewriting:
         elif engine in SYNCHRONOUS:
             if depth not in ("", "1"):
                 self.changes[
-                    f"[{section.name}]: iodepth={depth} is 1, as {engine} has one request in flight"
+                    f"[{section.name}]: iodepth={depth} is replaced by 1, because {engine} has "
+                    "only one request in flight"
                 ] = None
             yield "iodepth=1"
         elif depth:
@@ -244,7 +245,7 @@ class _Rewriting:
             if option.name == "ioengine":
                 engine = _reached(option)
                 if engine != "nbd":
-                    self._note(option, "is nbd, which reaches the drive")
+                    self._note(option, "is replaced by nbd, the engine that reaches the drive")
             elif option.name == "iodepth":
                 depth = option.value
         return engine, depth
@@ -257,19 +258,19 @@ class _Rewriting:
             return False  # decided later, for the whole section
         if option.name in ON_THE_DRIVE:
             if option.value not in ("", ON_THE_DRIVE[option.name]):
-                self._note(option, f"is {ON_THE_DRIVE[option.name]}")
+                self._note(option, f"is replaced by {ON_THE_DRIVE[option.name]}")
             return False
         if option.name in _PLACES:
             self._note(option, "has no meaning: all jobs use the drive")
             return False
         if (option.name, option.value) in _CACHED:
-            self._note(option, "is direct I/O: there is no page cache")
+            self._note(option, "has no effect: I/O is direct, without a page cache")
             return False
         if option.name in _PROMISED and option.value not in ("", "0", "none"):
             self._note(
                 option,
-                "is left out: a drive with a volatile buffer answers sooner than with it (fsync=1 "
-                "asks for a flush after each write)",
+                "is left out: with it, a drive that has a volatile buffer would answer later (for "
+                "a flush after each write, use fsync=1)",
             )
             return False
         if option.name in own:

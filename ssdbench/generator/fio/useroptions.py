@@ -76,7 +76,7 @@ _PROGRAM = "it starts a program"
 _PLACE = "the job always works on the target of the run"
 _OUTPUT = "ssdbench decides where output goes"
 _STOPS = "it would end or change the job depending on the measurement"
-_UNPRICED = "checking data takes time that is not the drive's"
+_UNPRICED = "checking data takes time of the host, which would count as time of the drive"
 _ENGINES = "I/O engines are compared in a sweep (`engine: [libaio, io_uring_fixed]`)"
 _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _PROGRAM),
@@ -90,12 +90,12 @@ _REFUSED: Mapping[str, str] = {
                      "continue_on_error", "wait_for"), _STOPS),
     **dict.fromkeys(("verify", "do_verify", "verify_only", "experimental_verify"), _UNPRICED),
     **dict.fromkeys(("ioscheduler", "cpus_allowed", "cpumask", "numa_cpu_nodes", "numa_mem_policy",
-                     "nice", "uid", "gid", "cgroup"), "settings of the host are the profile's"),
+                     "nice", "uid", "gid", "cgroup"), "the profile sets the host, not the job"),
     **dict.fromkeys(("fixedbufs", "registerfiles", "hipri", "hipri_percentage", "sqthread_poll",
                      "sqthread_poll_cpu", "nonvectored", "uncached", "nowait", "force_async",
                      "cmd_type", "userspace_reap"), _ENGINES),
     "buffer_pattern": "it may name a file",
-    "profile": "it replaces the jobs by its own",
+    "profile": "it replaces the jobs of the file by other jobs",
     "kb_base": "sizes always have fio's default units",
 }  # fmt: skip
 # With these values (fio's defaults or "off") an option has no effect on a job on one block device.

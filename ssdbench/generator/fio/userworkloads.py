@@ -282,9 +282,12 @@ class _Reading:
             ] = None
         for name, value in (("direct", "0"), ("buffered", "1")):
             if (option := options.get(name)) is not None and (option.value or "1") == value:
-                self._note(option, "is direct I/O: else memory is measured")
+                self._note(option, "is replaced by direct I/O: the page cache is not measured")
         if engine in SYNCHRONOUS and depth > 1:
-            self._note(options["iodepth"], f"is 1, as {engine} has one request in flight")
+            self._note(
+                options["iodepth"],
+                f"is replaced by 1, because {engine} has only one request in flight",
+            )
         return 1 if engine in SYNCHRONOUS else depth
 
     def _sizes(self, options: Mapping[str, Option], does: Directions) -> Sizes:

@@ -146,8 +146,8 @@ class SlowRequests(FindingKind):
     def message(self) -> str:
         return (
             f"{counted(self.of_drive + self.of_host, 'request')} took {self.least_ms} ms or more: "
-            f"{self.of_drive} were slow in the drive, by its own latency monitor, and "
-            f"{self.of_host} only in the host"
+            f"according to the drive's own latency monitor, {self.of_drive} were slow in the "
+            f"drive, and {self.of_host} only in the host"
         )
 
 
@@ -315,7 +315,10 @@ class NoBoundary(FindingKind):
             pairs = zip(self.block_bytes, self.times_slower, strict=True)
             sizes = listed([format_size(size) for size, own in pairs if own == factor])
             if factor is None:
-                missed.append(f"the search cannot find blocks of {sizes} at any tried slowdown")
+                missed.append(
+                    f"the search would not find blocks of {sizes}, even at the largest slowdown "
+                    "that was tried"
+                )
             else:
                 found.append(
                     f"blocks of {sizes} if the first {what} each block took {factor:g} times as "
@@ -329,6 +332,6 @@ class NoBoundary(FindingKind):
         if self.only_reads:
             return (
                 "Reads are far weaker evidence than writes: a drive merges when it is written to. "
-                "The simulated memoright-gt shows its blocks to writes and not to reads."
+                "The simulated memoright-gt shows its blocks in writes, but not in reads."
             )
         return "Page-mapped drives, loop devices and files have no block boundary to find."

@@ -147,9 +147,9 @@ class AnsweredLate(FindingKind):
 
     def message(self) -> str:
         return (
-            f"{counted(self.requests, 'request')} were answered late by "
-            f"{format_ns(self.late_median_ns)} (median) and {format_ns(self.late_p99_ns)} (p99), "
-            f"where the simulated drive takes {format_ns(self.drive_median_ns)} and "
+            f"{counted(self.requests, 'request')} were answered later than the simulated drive "
+            f"says, by {format_ns(self.late_median_ns)} (median) and {format_ns(self.late_p99_ns)} "
+            f"(p99); the drive itself takes {format_ns(self.drive_median_ns)} and "
             f"{format_ns(self.drive_p99_ns)}"
         )
 
@@ -181,8 +181,8 @@ class SettingsLeft(FindingKind):
     def message(self) -> str:
         left = ", ".join(self.settings)
         return (
-            "host settings do not matter to a simulated drive, which has its own clock; they were "
-            f"not made: {left}"
+            "these host settings were not made, because they do not matter to a simulated drive, "
+            f"which has its own clock: {left}"
         )
 
 
@@ -191,7 +191,10 @@ class BlockNotSet(FindingKind):
 
     code = Code.NOT_APPLICABLE
     severities = (Severity.NOTES,)
-    remedy = "`ssdbench compare` this run with a run without `block: detect`: they are alike."
+    remedy = (
+        "Nothing is wrong; this run was measured like a run without `block: detect`. "
+        "`ssdbench compare` of the two runs shows it."
+    )
 
     scheduler: str
     answer: str  # of the search for the block

@@ -29,7 +29,7 @@ class PtsAverages(FindingKind):
 
     def message(self) -> str:
         what = (
-            f"steady under the PTS rule {self.where}, which is no proof"
+            f"steady under the PTS rule {self.where}, which does not prove steady state"
             if self.where
             else "the test has no rule for steady state"
         )

@@ -94,7 +94,10 @@ class NoPlannedLoad(FindingKind):
     why: str
 
     def message(self) -> str:
-        return f"the plan gives no load for one drive, so no latency is measured at it: {self.why}"
+        return (
+            "the plan gives no load for one drive, so no latency is measured at that load: "
+            f"{self.why}"
+        )
 
 
 class NoRateHeld(FindingKind):

@@ -82,8 +82,9 @@ class SharedChange(FindingKind):
     def message(self) -> str:
         return (
             f"the drive changed under {self.other} in the same hours ({self.seen}), and nothing "
-            "shows that only that load is affected: while it was slow, a repeat of this point was "
-            f"not slow {counted(self.alternations, 'time')}; at least {ALTERNATIONS} are needed"
+            "shows that only that load is affected. That would need repeats of this point that "
+            "were not slow, each between two slow ones of that load, at least "
+            f"{counted(ALTERNATIONS, 'time')}; this was seen {counted(self.alternations, 'time')}"
         )
 
 
@@ -227,7 +228,7 @@ class RateChanged(FindingKind):
 
     code = Code.CHANGED
     remedy = (
-        "The rate is no longer the one that was proven. Let the drive work longer before the "
+        "The rate is no longer the rate that was proven. Let the drive work longer before the "
         "points (`steady: {rule: pss-paranoid}`), look for heat and for other work, and measure "
         "again."
     )

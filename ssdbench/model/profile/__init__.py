@@ -166,64 +166,71 @@ QUEUE_SETTINGS = (
 
 
 class Host(ProfileModel):
-    """Settings of the host during the run; `keep` changes nothing."""
+    """Settings of the host during the run; `keep` leaves a setting as it is."""
 
     preset: Preset = Preset.KEEP
-    """isolate: fixed CPU frequency without turbo, no deep idle states, interrupts on CPUs near
-    those that submit, and separate CPUs for fio and ssdbench."""
+    """A named set of settings. isolate: fixed CPU frequency without turbo, no deep idle states,
+    interrupts on CPUs near those that submit, and separate CPUs for fio and ssdbench."""
     scheduler: str = Field(default=KEEP, min_length=1)
-    """I/O scheduler of the drive, or keep."""
+    """I/O scheduler of the drive. `keep` leaves it as it is."""
     block: Detect = Detect.KEEP
     """detect: find the block or mapping unit first, and set it in the scheduler, which must be
     ssdb_bpref (for bpref-cfq), bpref-cfq or bpref-as. Without a sure answer nothing is set."""
     irq_affinity: IrqAffinity = IrqAffinity.KEEP
-    """CPUs that handle the drive's interrupts, or keep."""
+    """Which CPUs handle the drive's interrupts: local (those that submit), neighbour (share a cache
+    with them), remote (share nothing with them) or spread (all). `keep` leaves them as they are."""
     governor: str = Field(default=KEEP, min_length=1)
-    """CPU frequency governor, or keep."""
+    """CPU frequency governor. `keep` leaves it as it is."""
     turbo: Switch = Switch.KEEP
-    """CPU turbo: on, off or keep."""
+    """CPU turbo: on or off. `keep` leaves it as it is."""
     idle: Idle = Idle.KEEP
-    """shallow: no deep CPU idle states during the run."""
+    """shallow: no deep CPU idle states during the run. `keep` leaves them as they are."""
     fio_cpus: Many[CpuNumber] = ()
-    """CPUs that fio may use; all by default."""
+    """CPUs that fio may use. Default: all."""
     own_cpus: Many[CpuNumber] = ()
-    """CPUs that ssdbench itself may use; all by default."""
+    """CPUs that ssdbench itself may use. Default: all."""
     fio_nodes: NodeNames = KEEP
-    """NUMA nodes whose CPUs fio may use, such as 0 or 0,1; drive for the node of the drive; or
-    keep."""
+    """NUMA nodes whose CPUs fio may use, such as 0 or 0,1. `drive` is the node of the drive. `keep`
+    sets nothing."""
     fio_memory: MemoryPolicy = KEEP
-    """Where fio gets its memory: local, bind:NODES, interleave:NODES, prefer:NODE (drive for the
-    node of the drive), or keep."""
+    """Where fio gets its memory: local, bind:NODES, interleave:NODES or prefer:NODE. The word
+    `drive` in place of a number is the node of the drive. `keep` sets nothing."""
     own_nodes: NodeNames = KEEP
-    """NUMA nodes whose CPUs ssdbench itself may use, or keep."""
+    """NUMA nodes whose CPUs ssdbench itself may use; values as for fio_nodes."""
     own_memory: MemoryPolicy = KEEP
     """Where ssdbench gets its memory; values as for fio_memory."""
     nr_requests: QueueCount = KEEP
-    """Number of requests that a scheduler can see, or keep."""
+    """How many requests the scheduler may hold at once. `keep` leaves the setting as it is."""
     nomerges: QueueLevel = KEEP
-    """0: merge requests; 1: only simple merges; 2: no merges; or keep."""
+    """How requests are merged. 0: all merges; 1: only simple merges; 2: none. `keep` leaves the
+    setting as it is."""
     rq_affinity: QueueLevel = KEEP
-    """CPU that completes a request. 0: any; 1: near the submitting CPU; 2: the same; or keep."""
+    """CPU that completes a request. 0: any CPU; 1: one near the submitting CPU; 2: the submitting
+    CPU. `keep` leaves the setting as it is."""
     wbt_lat_usec: QueueCount = KEEP
-    """Target latency of writeback throttling in us, 0 for no throttling; or keep."""
+    """Target latency of writeback throttling in us; 0 switches the throttling off. `keep` leaves
+    the setting as it is."""
     read_ahead_kb: QueueCount = KEEP
-    """Read-ahead in KiB, or keep."""
+    """Read-ahead in KiB. `keep` leaves it as it is."""
     add_random: QueueSwitch = KEEP
-    """1: every request adds to the kernel's entropy; 0: it does not; or keep."""
+    """1: every request adds to the kernel's entropy; 0: no request does. `keep` leaves the setting
+    as it is."""
     io_poll: QueueSwitch = KEEP
-    """1: completions must be polled; 0: they must come by interrupt; or keep."""
+    """1: completions must be polled; 0: they must come by interrupt. `keep` leaves the setting as
+    it is."""
     write_cache: Switch = Switch.KEEP
-    """The drive's own write cache: on, off or keep."""
+    """The drive's own write cache: on or off. `keep` leaves it as it is."""
     power_state: FeatureValue = KEEP
-    """Power state of an NVMe drive by number, 0 for the highest power; or keep."""
+    """Power state of an NVMe drive, as a number; state 0 has the highest power. `keep` leaves it as
+    it is."""
     irq_coalescing: FeatureValue = KEEP
     """Value of NVMe feature 08h: an interrupt waits for (value & 255) + 1 completions or for
-    (value >> 8) x 100 us. 0: no waiting; or keep."""
+    (value >> 8) x 100 us. 0: no waiting. `keep` leaves it as it is."""
     latency_monitor: MonitorThresholds = KEEP
-    """The drive's own latency monitor (OCP): where its four buckets begin, in ms (multiples of 5,
-    rising); on for 5,20,100,500; or keep."""
+    """Where the four buckets of the drive's own latency monitor (OCP) begin, in ms: rising
+    multiples of 5. `on` means 5,20,100,500. `keep` leaves the monitor as it is."""
     kernel_modules: tuple[ModuleName, ...] = Field(default=(), examples=[["ssdb_bpref"]])
-    """Kernel modules to load for the run, from ssdbench or from the kernel."""
+    """Kernel modules to load for the run: modules of ssdbench or of the kernel."""
 
     @model_validator(mode="after")
     def _preferring(self) -> Self:
@@ -254,9 +261,9 @@ class Fill(ProfileModel):
     block_bytes: SizeBytes = Field(default=128 * KIB, alias="block")
     """Size of one write."""
     fill: Count = 2
-    """How many times the whole drive is written."""
+    """How many times this step writes the whole drive."""
     content: Content | None = None
-    """Data of this fill; without it, `content` of the profile."""
+    """Data of this fill. Default: `content` of the profile."""
     iodepth: QueueDepth = 32
     """Writes in flight."""
 
@@ -282,8 +289,9 @@ class Steady(ProfileModel):
     rule: RuleName = RuleName.PSS
     """Steady-state rule. Only pss and pss-paranoid can validate a result."""
     workload: SteadyWorkload = SteadyWorkload()
-    """The writes until the rule is satisfied. By default, the heaviest writes of the profile:
-    random writes with the block size nearest to 4 KiB, at the deepest queue, at least 32."""
+    """The workload that runs until the rule is satisfied. Default: the heaviest writes of the
+    profile, which are random writes with the block size nearest to 4 KiB, at the deepest queue (at
+    least 32)."""
     max_fills: Positive = 6.0
     """End the warm-up after this many drive fills, and report that the drive was not steady."""
     max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")
@@ -340,9 +348,9 @@ class Limits(ProfileModel):
     """
 
     max_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="max_time")
-    """Longest time, on the target's clock."""
+    """End the run after this time, on the target's clock."""
     max_writes_bytes: SizeBytes | None = Field(default=None, examples=["20TiB"], alias="max_writes")
-    """Largest number of bytes to write to the target."""
+    """End the run when it has written this many bytes to the target."""
 
 
 class Profile(ProfileModel):
@@ -376,30 +384,31 @@ class Profile(ProfileModel):
     fill_levels_percent: Many[Share] = Field(
         default=(100.0,), alias="fill_level", min_length=1, max_length=10
     )
-    """Share of the drive that the run uses; the other part is never written. Below 100% the drive
-    has additional spare area, and the report says so. With a list, such as [20%, 60%, 100%], the
-    drive is purged, filled, warmed up and measured for each share, from the smallest to the
-    largest."""
+    """Share of the drive that the run uses; the other part is never written. If it is below 100%,
+    the drive has additional spare area, and the report says so. With a list, such as [20%, 60%,
+    100%], the drive is purged, filled, warmed up and measured for each share, from the smallest to
+    the largest."""
     content: Content = Content.RANDOM
     """Written data: random (incompressible), or zeros."""
     unit_bytes: SizeBytes | None = Field(default=None, examples=["16KiB"], alias="unit")
-    """Mapping unit of the drive, if the drive does not report it. Smaller random writes then count
-    as writes of a whole unit wherever the run counts drive fills, if the rates of the drive prove
-    the unit."""
+    """Mapping unit of the drive, if the drive does not report it. A random write that is smaller
+    then counts as one whole unit when the run counts drive fills, but only if the rates of the
+    drive prove the unit."""
     steady: Steady = Steady()
     repeats: Repeats = 10
     """Repeats per point; each pass has a new random order. Points that only read come after all
     passes of the others."""
     window_s: Seconds = Field(default=60.0, alias="window")
-    """Time measured and counted per repeat."""
+    """How long each repeat is measured, after it has settled."""
     settle: Settle = Settle()
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = 1
     """Seed of offsets, data and order; the report shows it."""
     measure: tuple[Measure, ...] = Field(
         default=(Measure(sweep=Sweep()), Measure(span=SpanSweep())), min_length=1, max_length=200
     )
-    """What is measured, in order. Without it, what a plan with a demand and `vms`, `read`, `block`
-    or `p99` needs; else random writes of 4 KiB, and the same over growing parts of the drive."""
+    """What is measured, in order. Without this key: if `plan` gives a demand and `vms`, `read`,
+    `block` or `p99`, what that plan needs; otherwise random writes of 4 KiB, and the same writes
+    over growing parts of the drive."""
     limits: Limits = Limits()
     plan: CapacityPlan = CapacityPlan()
     rated: Rated = Rated()
@@ -446,7 +455,7 @@ class Profile(ProfileModel):
         mistakes = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
         mistakes += [*self._two_endurances(), *self._odd_unit(), *self._unlevelled()]
         if self.lba_format is not None and self.purge is not Purge.FORMAT:
-            why = "only `purge: format` changes the LBA format; add it"
+            why = "only `purge: format` changes the LBA format; add it to the profile"
             mistakes.append((("lba_format",), why))
         refuse(mistakes)
         return self

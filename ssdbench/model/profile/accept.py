@@ -51,14 +51,14 @@ class Which(ProfileModel):
     numjobs: Jobs | None = None
     """Jobs at the same time."""
     span_percent: Share | None = Field(default=None, alias="span")
-    """Share of the drive, for points of a span; without it the whole drive."""
+    """Used share of the drive, for points of `span`. Default: the whole drive."""
     test: PtsTest | None = None
     """A standard test. Its numbers can fail a target, but never pass one."""
     cell: Text | None = None
-    """With `test`: the cell by its name in the report: 0/100 4 KiB."""
+    """With `test`: the name of the cell in the report, such as 0/100 4 KiB."""
 
     job: Text | None = None
-    """A job file or a mix, by its name in the report."""
+    """Name of a job file or a mix in the report."""
     stream: Text | None = None
     """With `job`: one of its streams or groups; only for `latency`."""
     direction: Literal["read", "write", "flush", "trim"] | None = None
@@ -66,7 +66,7 @@ class Which(ProfileModel):
     the limit is for the slowest of reads, writes and flushes, not for trims. A replay has only
     reads and writes."""
     replay: Text | None = None
-    """A replayed trace, by its name; only for `latency`."""
+    """Name of a replayed trace; only for `latency`."""
 
     def names(self, title: str) -> bool:
         """Tell whether `job` names this job file or mix, or the file of this phase (`db.fio 2`)."""
@@ -87,7 +87,7 @@ class Datasheet(ProfileModel):
     iops: Positive | None = None
     """Rate, in IOPS."""
     throughput_bytes_per_s: SizeBytes | None = Field(default=None, alias="throughput")
-    """Bytes a second, such as 500MB."""
+    """Bytes per second, such as 500MB."""
     latency: Latency = {}
     """Percentiles, such as {p99: 200us}."""
     write_amplification: Positive | None = None
@@ -101,9 +101,9 @@ class Datasheet(ProfileModel):
     numjobs: Jobs | None = None
     """The datasheet's number of jobs."""
     state: Literal["fresh", "steady"] | None = None
-    """The state of the datasheet's drive, if it is given."""
+    """State of the drive to which the figures of the datasheet apply, if the datasheet says it."""
     span: Text = ""
-    """The part of the drive, in the words of the datasheet."""
+    """The part of the drive that was used, in the words of the datasheet."""
     conditions: Text = ""
     """Further conditions, in the words of the datasheet."""
     source: Text = ""
@@ -126,8 +126,8 @@ class Target(ProfileModel):
     of: Which = Which()
     """The workloads to which the target applies."""
     at: OfferedLoad | None = None
-    """The load at which `latency` is limited; it is measured at exactly this load. Without it the
-    latencies of the points are used, which are closed loops."""
+    """The load at which `latency` is measured and compared with its limit. Without this key the
+    latencies of the points are compared, which are measured as fast as the drive answers."""
     iops: Positive | None = None
     """Lowest allowed rate; the bound must reach it."""
     throughput_bytes_per_s: SizeBytes | None = Field(default=None, alias="throughput")

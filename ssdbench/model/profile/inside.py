@@ -37,7 +37,7 @@ class Probes(ProfileModel):
     reads: ClassVar[bool] = False
 
     of: Many[ProbeName] = Field(default=tuple(ProbeName), min_length=1)
-    """Which probes, in order."""
+    """The probes to run, in this order."""
     rests_s: Many[Seconds] = Field(default=(), alias="rests", examples=[["30s", "2m"]])
     """Probe slc-cache: pauses of the fill, the first when half of the drive is written. After each
     pause the probe finds how much of the full cache is free again. Probe wake: idle times before a
@@ -46,7 +46,14 @@ class Probes(ProfileModel):
     @model_validator(mode="after")
     def _that_rest(self) -> Self:
         if self.rests_s and not set(RESTING) & set(self.of):
-            refuse([(("rests",), "only the probes slc-cache and wake rest; add one to `of`")])
+            refuse(
+                [
+                    (
+                        ("rests",),
+                        "only the probes slc-cache and wake use `rests`; add one of them to `of`",
+                    )
+                ]
+            )
         return self
 
 
@@ -61,9 +68,9 @@ class BlockSize(ProfileModel):
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
     """Size of one write."""
     writes: Count | None = None
-    """Writes per stride and region. Fewer are faster, but less certain."""
+    """Writes per stride and region. Fewer writes take less time, but the answer is less certain."""
     read_only: bool = False
-    """Read instead of write, for drives with data on them; much less certain."""
+    """true: only read, for a drive whose data you need. The answer is much less certain."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

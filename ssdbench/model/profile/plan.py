@@ -64,22 +64,23 @@ class CapacityPlan(ProfileModel):
     """Number of virtual machines, or of other equal clients. With `iops_each` they are the
     demand."""
     iops_each: Positive | None = Field(default=None, examples=[40])
-    """Rate of one virtual machine, in IOPS; the mean over a long time."""
+    """Rate of one virtual machine, in IOPS, as a mean over a long time."""
     peak: Annotated[Positive, Field(ge=1)] = 1.0
-    """Factor of bursts: at their worst, all clients together need this many times the demand."""
+    """Factor of bursts: in the highest burst, all clients together need this many times the
+    demand."""
     growth_percent: Percent = Field(default=0.0, alias="growth")
     """Growth of the demand in each year."""
     years: Annotated[Positive, Field(le=100)] = 1.0
-    """Years of growth to plan for; the plan is for the demand at their end."""
+    """Years of growth to plan for; the plan is for the demand at the end of these years."""
     p99_s: Annotated[Seconds | None, _P99_SCHEMA] = Field(
         default=None, examples=["10ms", {"read": "10ms"}], alias="p99"
     )
-    """Highest 99th percentile of latency allowed, for reads and writes, or for one of them:
+    """Highest allowed 99th percentile of latency, for reads and writes (10ms), or for one of them:
     {read: 10ms}, {write: 5ms}."""
     p99_read_s: Seconds | None = Field(default=None, examples=["10ms"], alias="p99_read")
-    """Highest 99th percentile of latency of reads; the same as p99: {read: 10ms}."""
+    """Highest allowed 99th percentile of latency of reads; the same as p99: {read: 10ms}."""
     p99_write_s: Seconds | None = Field(default=None, examples=["5ms"], alias="p99_write")
-    """Highest 99th percentile of latency of writes; the same as p99: {write: 5ms}."""
+    """Highest allowed 99th percentile of latency of writes; the same as p99: {write: 5ms}."""
     outstanding: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
         default=None, examples=[8]
     )
@@ -87,7 +88,7 @@ class CapacityPlan(ProfileModel):
     measured queue that these requests fill. Without this key and p99 it uses the lowest bound of
     all depths."""
     utilisation_percent: Share = Field(default=70.0, alias="utilisation")
-    """Share of a drive's pessimistic rate that a plan may use."""
+    """Share of a drive's lower bound that the plan may use."""
     failure_reserve: Drives = 1
     """Number of drives that may fail while the others still carry the demand."""
     spares: Drives | None = Field(default=None, examples=[2])
@@ -96,8 +97,8 @@ class CapacityPlan(ProfileModel):
     """Additional load while a failed drive is rebuilt, in IOPS; the remaining drives must carry it
     together with the demand."""
     capacity_tb: Positive | None = Field(default=None, examples=[100], alias="capacity")
-    """Data that the drives must hold together, in TB (10^12 bytes), even if all drives of the
-    reserve have failed."""
+    """Data that the drives must hold together, in TB (10^12 bytes), even after as many drives have
+    failed as `failure_reserve` allows."""
     rebuild_time_s: Seconds | None = Field(default=None, examples=["12h"], alias="rebuild_time")
     """Time until a failed drive is replaced and rebuilt."""
     failure_rate_percent: Share | None = Field(default=None, examples=["1%"], alias="failure_rate")
@@ -109,7 +110,7 @@ class CapacityPlan(ProfileModel):
     endurance_tb: Positive | None = Field(default=None, examples=[7_000])
     """Rated endurance of one drive in TB written (10^12 bytes)."""
     warranty_years: Positive = 5.0
-    """Years of warranty for the rated endurance."""
+    """Years in which the maker allows the rated endurance to be written (the warranty)."""
     max_wear_percent: Share | None = Field(default=None, examples=["1%"], alias="max_wear")
     """Share of the rated endurance that the run may use. The run is shortened to this share, and
     ends before it writes more; --max-wear on the command line overrides it."""
@@ -118,9 +119,9 @@ class CapacityPlan(ProfileModel):
     waf: Positive | None = Field(default=None, examples=[3.2])
     """Write amplification of the planned workload, if known."""
     block_bytes: SizeBytes | None = Field(default=None, alias="block")
-    """The plan uses the points of this block size; without it, all points."""
+    """The plan uses the points of this block size. Without this key, it uses all points."""
     read_percent: ReadPercent | None = Field(default=None, examples=[70], alias="read")
-    """The plan uses the points of this read share; without it, all points."""
+    """The plan uses the points of this read share. Without this key, it uses all points."""
 
     @model_validator(mode="before")
     @classmethod
@@ -240,8 +241,9 @@ class CapacityPlan(ProfileModel):
         limits = [f"p99 of {way}s at most {format_ns(s * 1e9)}" for way, s in self.limits_s.items()]
         if self.limits_s and self.p99_s and {*self.limits_s.values()} == {self.p99_s}:
             limits = [f"p99 at most {format_ns(self.p99_s * 1e9)}"]
-        size = "the measured block" if self.block_bytes is None else _size(self.block_bytes)
-        reads = "the fewest reads" if self.read_percent is None else f"{self.read_percent} % reads"
+        size = "any measured block size" if self.block_bytes is None else _size(self.block_bytes)
+        fewest = "the smallest measured share of reads"
+        reads = fewest if self.read_percent is None else f"{self.read_percent} % reads"
         years = "a year" if self.years == 1 else f"a year for {self.years:g} years"
         grown = f"growth {self.growth_percent:g} % {years}"
         return ", ".join(

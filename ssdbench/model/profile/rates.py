@@ -25,7 +25,7 @@ class OfferedLoad(ProfileModel):
     """A load that is offered whether the drive keeps up or not."""
 
     iops: Positive | None = Field(default=None, examples=[3_000])
-    """Offered requests a second."""
+    """Offered requests per second."""
     drive_writes_per_day: Positive | None = Field(default=None, examples=[2])
     """Bytes written per day, in capacities of the drive; reads come in addition."""
     planned: bool = False
@@ -72,14 +72,14 @@ class Offered(Requests):
     arrivals: Arrivals = Arrivals.POISSON
     """poisson: at random, as from many clients; even: at equal intervals."""
     clients: Jobs | None = Field(default=None, examples=[256])
-    """Threads that send requests, each with one in flight. Without it: 16, and up to 1,024 if
-    requests wait for a free thread."""
+    """Threads that send requests, each with one in flight. Default: 16, and up to 1,024 if requests
+    wait for a free thread."""
     window_s: Seconds | None = Field(default=None, alias="window")
     """Time measured per rate; the default is the profile's `window`."""
     settle_s: Seconds = Field(default=30.0, alias="settle")
     """Time at each rate before the window; its requests are not counted."""
     direction: Direction | None = None
-    """The direction whose latency is limited; without it the slower of reads and writes."""
+    """The direction whose latency is limited. Default: the slower of reads and writes."""
 
 
 class Load(Offered, OfferedLoad):
@@ -88,9 +88,9 @@ class Load(Offered, OfferedLoad):
     kind: ClassVar[StageKind] = StageKind.LOAD
 
     percentile: Literal["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"] = "p99"
-    """The rarest percentile of interest; windows are long enough for it."""
+    """The highest percentile that you need. Windows are made long enough to measure it."""
     limit_s: Seconds | None = Field(default=None, alias="limit")
-    """The limit of this percentile, if there is one; longer waits count as stalls."""
+    """Limit of this percentile, if you have one. Requests that take longer count as stalls."""
     repeats: Repeats = 5
     """Number of trials, one after another. With fewer than 5 the result is not VALIDATED."""
 
@@ -109,11 +109,11 @@ class RateSweep(Offered):
     percentile: Literal["p90", "p99", "p99.9", "p99.99"] = "p99"
     """The percentile of latency that is limited."""
     limit_s: Seconds | None = Field(default=None, alias="limit")
-    """The limit of this percentile, such as 10ms; without it, `p99` of the profile's plan."""
+    """The limit of this percentile, such as 10ms. Default: `p99` of the profile's plan."""
     start_iops: Positive | None = Field(default=None, alias="start")
-    """First rate to try; without it, half of the rate that earlier stages reached."""
+    """First rate to try. Default: half of the rate that earlier stages reached."""
     resolution_percent: Share = Field(default=2.5, alias="resolution")
-    """The search ends when the rate is known to this share."""
+    """The search ends when the rate is known to within this share of itself, such as 2.5 %."""
     repeats: Repeats = 5
     """Number of searches; the answer is the lowest result. With fewer than 5 it is not
     VALIDATED."""

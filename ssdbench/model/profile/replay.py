@@ -51,11 +51,12 @@ class Columns(ProfileModel):
     device: ColumnText = ""
     """Column of the device; only the requests of one device are used (`device` of the replay)."""
     read: ColumnText = ""
-    """Another word for a read, such as 0."""
+    """The word of this trace for a read, such as 0, if it is not one of the words above."""
     write: ColumnText = ""
-    """Another word for a write, such as 1."""
+    """The word of this trace for a write, such as 1, if it is not one of the words above."""
     time_unit: Literal["auto", "s", "ms", "us", "100ns", "ns"] = "auto"
-    """Unit of `time`; auto: the unit in which the first time is a date from 1990 to 2100, or s."""
+    """Unit of `time`. auto: the unit in which the first time is a date from 1990 to 2100; if there
+    is none, s."""
     offset_unit: Literal["bytes", "sectors"] = "bytes"
     """Unit of `offset`; a sector is 512 bytes."""
     size_unit: Literal["bytes", "sectors"] = "bytes"
@@ -66,13 +67,13 @@ class Columns(ProfileModel):
         names = {"time": self.time, "offset": self.offset, "size": self.size, "op": self.op}
         refuse(
             [
-                ((key,), f"another key has the column '{name}', too; each needs its own column")
+                ((key,), f"another key also has the column '{name}'; each key needs its own column")
                 for key, name in names.items()
                 if key in self.model_fields_set and [*names.values()].count(name) > 1
             ]
         )
         if self.read and self.read.lower() == self.write.lower():
-            refuse([(("write",), f"'{self.write}' is the word for a read, too")])
+            refuse([(("write",), f"'{self.write}' is also the word for a read")])
         return self
 
 
@@ -85,21 +86,22 @@ class Replay(ProfileModel):
     file: Annotated[str, Field(min_length=1, max_length=4096)]
     """The trace; the path is relative to the directory of the profile."""
     name: Annotated[str, Field(max_length=100)] = ""
-    """Name in reports and in `accept`; by default the name of the file."""
+    """Name in reports and in `accept`. Default: the name of the file."""
     form: TraceForm = TraceForm.AUTO
     """Format of the trace; auto recognises it by its first bytes."""
     columns: Columns = Columns()
     device: ColumnText = ""
-    """In a trace of columns with several devices: the device whose requests are sent; by default
+    """In a trace of columns with several devices: the device whose requests are sent. Default:
     the device of the first request. Names in several columns are joined with a comma."""
     files: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
     """For an iolog of several files: the files whose requests are sent. They are placed on the
     drive in this order, one after another."""
     speed: Positive = 1.0
-    """2 sends twice as fast as the trace, 0.5 half as fast."""
+    """Speed of the replay: 2 sends twice as fast as the trace, 0.5 half as fast."""
     placing: Placing = Placing.KEEP
-    """keep: the offsets of the trace; scale: extents of 2 MiB, spread or folded over the drive;
-    wrap: offsets modulo the size of the drive."""
+    """Where requests go on the drive. keep: to the offsets of the trace; scale: extents of 2 MiB of
+    the trace are spread over a larger drive, or several share a place on a smaller drive; wrap:
+    offsets modulo the size of the drive."""
     traced_bytes: SizeBytes | None = Field(default=None, alias="traced_size")
     """With `placing: scale`: the size of the traced drive. Without it, the end of the last request
     of the trace."""
@@ -107,9 +109,9 @@ class Replay(ProfileModel):
     """Threads that send requests, each with one in flight. The requests of a trace without arrival
     times are given to these threads one after another; set 1 to keep their order."""
     passes: Annotated[int, Field(strict=True, ge=0, le=1000)] = 1
-    """Replays before the first one in the result."""
+    """Replays that are not counted, before the first one that is."""
     repeats: Repeats = 5
-    """Replays in the result. With fewer than 5 it is not VALIDATED."""
+    """Replays that are counted. With fewer than 5 the result is not VALIDATED."""
     processes: bool = False
     """Keep the names of processes that a blkparse trace holds."""
 

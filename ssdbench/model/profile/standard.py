@@ -79,9 +79,9 @@ class Pts(ProfileModel):
     reads: ClassVar[bool] = False
 
     tests: Many[PtsTest] = Field(default=(PtsTest.IOPS,), min_length=1)
-    """Which tests, in order."""
+    """The tests to run, in this order."""
     form: PtsForm = PtsForm.ENTERPRISE
-    """Enterprise or client form."""
+    """Form of the tests: enterprise or client."""
     max_rounds: Count = 25
     """End the test after this many rounds, and report that it was not steady."""
     saturation: Many[Saturation] = Field(default=(Saturation.WRITES_4K,), min_length=1)
@@ -91,4 +91,5 @@ class Pts(ProfileModel):
     operator: str = Field(default="", examples=["A. Tester"])
     """Name of the person who runs the tests, for the header of the report."""
     scale: Positive = 1.0
-    """Factor of all durations. Values other than 1 are for demonstrations only."""
+    """Factor by which all durations are multiplied. Values other than 1 are for demonstrations
+    only."""

@@ -67,14 +67,15 @@ class MixStream(ProfileModel):
     pattern: Locality = Locality.RANDOM
     """Which blocks the stream accesses."""
     theta: Annotated[float, Field(gt=0, le=10)] = 1.2
-    """With `pattern: zipf`: how unequally blocks are accessed; not 1."""
+    """With `pattern: zipf`: how unequally blocks are accessed (theta). A value of 1 is not
+    possible."""
     hot_percent: Share = Field(default=20.0, alias="hot")
     """With `pattern: hot`: share of the range that is hot."""
     hits_percent: Share = Field(default=80.0, alias="hits")
     """With `pattern: hot`: share of the requests that go to the hot part."""
     iodepth: QueueDepth | None = Field(default=None, examples=[16])
-    """Requests in flight per job. A stream with a rate has up to 32 by default, but only one while
-    it keeps the rate."""
+    """Requests in flight per job. Default for a stream with a rate: up to 32; while it keeps the
+    rate, it has only one."""
     numjobs: Jobs = 1
     """Jobs of this stream; they share its rate."""
     rate_iops: Positive | None = Field(default=None, examples=[500])
@@ -93,9 +94,10 @@ class MixStream(ProfileModel):
     priority: Priority | None = Field(default=None, examples=["realtime"])
     """Class of I/O priority; simulated drives have none."""
     offset: Span | None = Field(default=None, examples=["25%"])
-    """Start of the range that the stream uses, as a share or a size; by default 0."""
+    """Start of the range that the stream uses, as a share or a size. Default: 0."""
     span: Span = WHOLE
-    """Largest length of this range, as a share or a size."""
+    """Length of this range, as a share or a size. The range never goes beyond the part of the drive
+    that the run fills."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -124,7 +126,7 @@ class MixStream(ProfileModel):
         if not given and self.iodepth is None:
             yield (), f"stream '{self.name}' needs `iodepth`, or a rate: {', '.join(rates)}"
         if len(given) > 1:
-            yield (given[1],), f"this is a second rate besides {given[0]}; give only one"
+            yield (given[1],), f"{given[0]} already gives a rate; give only one of them"
         for key in ("drive_writes_per_day", "flush_every"):
             if getattr(self, key) and self.read_percent == WHOLE_PERCENT:
                 yield (key,), "a stream that only reads writes nothing"
@@ -192,7 +194,7 @@ class Mix(Extendable):
         names = [stream.name for stream in self.streams]
         refuse(
             [
-                (("streams", index, "name"), f"another stream has the name '{name}', too")
+                (("streams", index, "name"), f"another stream also has the name '{name}'")
                 for index, name in enumerate(names)
                 if name in names[:index]
             ]
@@ -225,7 +227,7 @@ class Readers(ProfileModel):
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block")
     """Size of one read."""
     iodepth: Many[QueueDepth] = Field(default=(4,), min_length=1)
-    """Reads in flight, as fast as the drive answers them."""
+    """Reads in flight; each answer is followed by the next read."""
     rate_iops: Many[Positive] = Field(default=(), examples=[[500, 2000]])
     """Offered rates in IOPS, instead of `iodepth`; the latency then includes the time that a read
     waits for slow reads before it."""
@@ -259,7 +261,7 @@ class Interference(Extendable):
     reads: ClassVar[bool] = True
 
     readers: Readers = Readers()
-    """The reads whose latency is limited."""
+    """The reads whose latency has the limit."""
     writers: Writers = Writers()
     """The writes beside these reads."""
     percentile: Literal["p99", "p99.9"] = "p99.9"

@@ -40,20 +40,21 @@ class Settle(ProfileModel):
     """Points that write: settle for at least this long, and until the rate neither rises nor
     falls."""
     spare_percent: Percent | None = Field(default=None, alias="spare")
-    """Points that write: this share of the drive is written first. Without it, the drive's spare
-    area if it is known (simulated drives), else 28%, which is a large spare area."""
+    """Points that write: this share of the drive is written first. Default: the share of the
+    drive's spare area if it is known (simulated drives); otherwise 28%, the share of a large spare
+    area."""
     flat_s: Seconds = Field(default=60.0, alias="flat")
     """Points that only read: settle for at least this long."""
     unbroken_s: Seconds = Field(default=1800.0, alias="unbroken")
     """The first repeat of each point: its load runs without a break for at least this long, and
     until the rate is flat over the last two thirds of that time. With less than 30m the points are
-    not VALIDATED. A run that writes lasts seven times as long or more: the warm-up's workload,
-    measured again at the end, goes on until then."""
+    not VALIDATED. A run that writes lasts at least seven times as long as this: the workload of the
+    warm-up is measured again at the end, until that time is over."""
     max_fills: Positive = 2.0
     """Count the repeat as not steady after this many drive fills."""
     max_time_s: Seconds | None = Field(default=None, examples=["30m"], alias="max_time")
-    """Count the repeat as not steady after this time. Without it there is no limit, except for
-    points that only read: 30 times `flat`."""
+    """Count the repeat as not steady after this time. Without this key there is no limit, except
+    for points that only read, whose limit is 30 times `flat`."""
 
 
 class ExtraRepeats(ProfileModel):
@@ -65,21 +66,21 @@ class ExtraRepeats(ProfileModel):
     most: Repeats = 30
     """Largest number of repeats per point, including the planned ones."""
     width_percent: Percent | None = Field(default=2.0, alias="width")
-    """Points get more repeats if the 95 % interval of their mean is wider than plus or minus this;
-    null for none."""
+    """Points get more repeats if the 95 % interval of their mean is wider than plus or minus this
+    share of the mean. With null, a wide interval causes no more repeats."""
     disturbed: bool = True
-    """Points get more repeats, until as many as planned were not disturbed."""
+    """true: points get more repeats, until as many as planned were not disturbed."""
 
 
 class Repeated(ProfileModel):
     """Points in repeats. Each repeat settles first; then its window is measured."""
 
     repeats: Repeats | None = Field(default=None, examples=[10])
-    """Repeats per point; the default is the profile's `repeats`."""
+    """Repeats per point. Default: the profile's `repeats`."""
     window_s: Seconds | None = Field(default=None, examples=["5m"], alias="window")
-    """Time measured per repeat; the default is the profile's `window`."""
+    """How long each repeat is measured. Default: the profile's `window`."""
     settle: Settle | None = None
-    """How repeats of this stage settle; without it, as the profile says. Workloads with a rate or
+    """How repeats of this stage settle. Default: the profile's `settle`. Workloads with a rate or
     pauses settle for a time, not for an amount of bytes."""
 
 
@@ -197,7 +198,8 @@ class SpanSweep(Requests, Extendable):
     spans: Many[Span] = Field(
         default=tuple(Extent(percent=share) for share in (5.0, 25.0, 50.0, 100.0)), min_length=1
     )
-    """Parts of the drive, as shares or sizes, from its start."""
+    """Parts of the drive that are measured, as shares or sizes. Each part begins at the start of
+    the drive."""
     rest: Rest = Rest.STATIC
     """The data outside the span. static: data of earlier stages, which after random writes occupy
     much of the spare area. ordered: the same data, written again in order before the spans. empty:
@@ -228,7 +230,8 @@ class Processes(Repeated):
     delays_s: Many[Seconds] = Field(default=(0.001, 0.01, 0.1), alias="delays")
     """Lengths of a pause."""
     delayed_percent: Many[Share] = Field(default=(10.0, 50.0), alias="delayed")
-    """Share of writes after which a writer pauses; every n-th, not at random."""
+    """Share of writes that are followed by a pause. With 10%, a writer pauses after every tenth
+    write, not at random."""
     delayed_processes: Many[Jobs] = (1, 8)
     """Numbers of writers that are also measured with pauses."""
     settle: Settle = Settle.model_validate({"window": "60s", "spare": "0%", "max_time": "5m"})

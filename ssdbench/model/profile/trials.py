@@ -52,7 +52,7 @@ class Schedulers(HostTrial):
     kind: ClassVar[StageKind] = StageKind.SCHEDULERS
 
     schedulers: Many[str] = Field(default=(), examples=[["none", "mq-deadline"]])
-    """Schedulers to compare; by default all that the drive offers."""
+    """Schedulers to compare. Default: all that the drive offers."""
 
 
 class QueueSettings(HostTrial):
@@ -67,7 +67,7 @@ class Depth(HostTrial):
     kind: ClassVar[StageKind] = StageKind.DEPTH
 
     depths: Many[QueueDepth] = (1, 4, 16, 64)
-    """Requests in flight to compare."""
+    """Numbers of requests in flight to compare."""
 
 
 class Interrupts(HostTrial):
@@ -76,7 +76,7 @@ class Interrupts(HostTrial):
     kind: ClassVar[StageKind] = StageKind.INTERRUPTS
 
     submitters: Many[CpuNumber] = ()
-    """CPUs that fio may use; by default the first one."""
+    """CPUs that fio may use. Default: the first one."""
 
 
 class Engines(HostTrial):
@@ -93,7 +93,7 @@ class LatencyPath(HostTrial):
     repeats: Repeats = 1
     """Passes over all schedulers and workloads."""
     schedulers: Many[str] = Field(default=(), examples=[["none", "kyber"]])
-    """Schedulers to examine; by default the current one."""
+    """Schedulers to examine. Default: the current one."""
     btt: bool = False
     """Also use blktrace and btt. They need debugfs, which kernel lockdown forbids."""
 
@@ -112,17 +112,17 @@ class FileSystems(HostTrial):
     repeats: Repeats = 1
     """Passes over all numbers of threads."""
     types: Many[FileSystemName] = ()
-    """File systems to compare; by default all that this host can make."""
+    """File systems to compare. Default: all that this host can make."""
     threads: Many[Jobs] = (1, 4, 16)
     """Threads that read or write at the same time."""
     parts_percent: Many[Share] = Field(default=(100.0,), alias="parts")
-    """Shares of the drive that the partition covers; each is measured separately."""
+    """Shares of the drive that the partition covers; each share is measured separately."""
     file_percent: Share = Field(default=50.0, alias="file")
     """Share of the free space that the test files use."""
     aging: Annotated[int, Field(strict=True, ge=0)] = 1
-    """Rounds of filling and deleting before the file system is measured again."""
+    """How many times the file system is filled and half emptied before it is measured again."""
     buffered: bool = False
-    """Use the page cache instead of O_DIRECT."""
+    """true: use the page cache; false: use O_DIRECT."""
 
 
 class ProgramName(StrEnum):
@@ -142,17 +142,17 @@ class Applications(HostTrial):
     window_s: Seconds = Field(default=30.0, alias="window")
     """Length of each measurement, in whole seconds; Postmark ends when its work is done."""
     programs: Many[ProgramName] = ()
-    """Programs to run; by default all that are installed."""
+    """Programs to run. Default: all that are installed."""
     type: FileSystemName = FileSystemName.EXT4
     """The file system on which they run."""
     schedulers: Many[str] = Field(default=(), examples=[["none", "mq-deadline"]])
-    """Schedulers to compare; by default only the current one."""
+    """Schedulers to compare. Default: only the current one."""
     threads: Jobs = 8
-    """Clients of dbench, threads of sysbench and OLTP."""
+    """Number of clients of dbench, and of threads of sysbench and of the database (OLTP)."""
     files: Count = 10_000
     """Number of files that Postmark works on."""
     transactions: Count = 50_000
-    """Transactions that Postmark makes."""
+    """Number of transactions that Postmark makes."""
     data_bytes: SizeBytes = Field(default=1024 * MIB, alias="data")
     """Size of the files of sysbench and fio, and of the tables of OLTP."""
 
@@ -173,7 +173,7 @@ class Surface(HostTrial):
     buffered: bool = True
     """true: use the page cache, as most programs do; false: use O_DIRECT."""
     type: FileSystemName | None = None
-    """Use files on this file system; by default parts of the drive without a file system."""
+    """Use files on this file system. Default: parts of the drive without a file system."""
 
 
 class FileWriters(HostTrial):
@@ -192,11 +192,12 @@ class FileWriters(HostTrial):
     delays_s: Many[Seconds] = Field(default=(0.001, 0.1), alias="delays")
     """Lengths of a pause."""
     delayed_percent: Many[Share] = Field(default=(10.0, 50.0), alias="delayed")
-    """Share of writes after which a writer pauses; every n-th, not at random."""
+    """Share of writes that are followed by a pause. With 10%, a writer pauses after every tenth
+    write, not at random."""
     file_bytes: SizeBytes = Field(default=128 * MIB, alias="file")
     """Size of each file, if there is enough space."""
     buffered: bool = False
-    """Use the page cache instead of O_DIRECT."""
+    """true: use the page cache; false: use O_DIRECT."""
 
 
 class FileMix(HostTrial):

@@ -514,13 +514,15 @@ _NAMES = (
     "price", "price per TB", "power, W", "verdict",
 )  # fmt: skip
 MEANS = (
-    "decided by: the limit that needs the most drives; headroom: unused share of what the drives "
-    "without the spares may carry: for IOPS the utilisation of their bounds, for latency the same "
-    "share of the bound within p99, or of the load that is known to keep p99, for reserve "
-    f"{100 * DEGRADED_UTILISATION:g} % of their bounds, for load and rebuild together; {PLANNED}: "
-    "the load of a drive while the spares are gone; p99: measured within "
-    f"{100 * LOAD_TOLERANCE:g} % of this load; bound: the worse end of the interval; "
-    f"{KEEPS}, {MISSES}: IOPS of one drive, as measured; life: until the rated endurance is used up"
+    "Decided by: the limit that needs the most drives. Headroom: the share of a limit that the "
+    "drives without the spares do not use. For IOPS this limit is the utilisation of their bounds. "
+    "For latency it is the same share of the IOPS that are known to keep p99. For reserve it is "
+    f"{100 * DEGRADED_UTILISATION:g} % of their bounds, for load and rebuild together. "
+    f"P{PLANNED[1:]}: the load of a drive after as many drives have failed as there are spares. "
+    f"p99: measured at a load within {100 * LOAD_TOLERANCE:g} % of this load. Bound: the worse end "
+    "of the interval. "
+    f"{KEEPS.capitalize()}, {MISSES}: IOPS of one drive, as measured. Life: time until the rated "
+    "endurance is used up."
 )
 
 

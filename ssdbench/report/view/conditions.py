@@ -81,7 +81,7 @@ def test(result: RunResult) -> page.Section:
     points = result.points
     length = sum(stage.duration_s for stage in result.stages)
     purge = [stage for stage, _ in result.having(PurgeDone)]
-    own = "by each test" if result.having(Pts) else "none"
+    own = "see the header of each test" if result.having(Pts) else "none"
     contents = dict.fromkeys(str(p.point.workload.content) for p in points)
     items = [
         ("Started", words.moment(result.started_at)),

@@ -153,7 +153,7 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
     rows = [("Filled before measuring", filled)]
     if result.stages and all(isinstance(s.found, Pts) for s in result.stages):
         return [
-            ("Filled before measuring", "by each test; see its header"),
+            ("Filled before measuring", "see the header of each test"),
             ("Steady state", "only by the PTS rule, which does not prove it"),
         ]
     steady = result.steady

@@ -369,8 +369,11 @@ def _of_steady(
         meaning=meaning,
         evidence=[
             ("Rule", verdict.rule),
-            ("Total time", format_duration(verdict.checked_s)),
-            ("Written", f"{format_figure(verdict.volume_fills, 2)} {verdict.fills_are}"),
+            ("Length of the warm-up", format_duration(verdict.checked_s)),
+            (
+                "Written in the warm-up",
+                f"{format_figure(verdict.volume_fills, 2)} {verdict.fills_are}",
+            ),
         ],
         tone=words.VERDICT_TONES[result.verdict],
     )

@@ -38,7 +38,7 @@ PROBES: dict[str, tuple[str, str, Format, str]] = {
         "Mapping",
         "scattered_over_ordered",
         lambda v: f"{v:.2f}",
-        "times the rate if writes are scattered",
+        "times the read rate of data that were written in order",
     ),
     "spare": (
         "Over-provisioning",
@@ -47,7 +47,12 @@ PROBES: dict[str, tuple[str, str, Format, str]] = {
         "over-provisioning",
     ),
     "trim": ("TRIM", "trim_effect", str, "after a TRIM"),
-    "wake": ("Waking", "wake_us", lambda v: format_ns(1000 * v), "longer after idle time"),
+    "wake": (
+        "Waking",
+        "wake_us",
+        lambda v: format_ns(1000 * v),
+        "longer for a read after idle time",
+    ),
 }
 
 
@@ -75,7 +80,7 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
     if isinstance(first, BlockSizeFound):
         size = first.block_bytes
         if size is not None:
-            return format_size(size), "or less, block" if first.at_most else "block"
+            return format_size(size), "or less (block)" if first.at_most else "block"
         if first.write_bytes and first.write_bytes == first.remap_unit_bytes:
             return format_size(first.write_bytes), "smallest write that wastes nothing"
         return first.answer.partition(":")[0], ""
@@ -87,7 +92,7 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
     if isinstance(value, str):
         return value, of_what
     if value is not None:
-        return reads(value), f"or less, {of_what}" if first.numbers.at_most else of_what
+        return reads(value), f"or less ({of_what})" if first.numbers.at_most else of_what
     return first.answer.partition(":")[0], ""
 
 
@@ -123,8 +128,21 @@ _FACTS = (
     "answer", "write_bytes", "block_bytes", "phase_bytes", "p_value", "confidence",
     "strides_agreeing", "buffer", "median_latency_ns", "evidence", "asked",
 )  # fmt: skip
+_TITLES = {  # by field: its name on the page, if it is another one
+    "write_bytes": "write_at_least_bytes",
+    "phase_bytes": "offset_of_the_first_boundary_bytes",
+    "strides_agreeing": "strides_that_agree",
+    "evidence": "requests_that_gave_the_answer",
+    "asked": "requests_that_were_tried",
+}
 _WITHOUT_EVIDENCE = ("answer", "block_bytes")
-_TABLES = ("parts", "searched", "candidates", "strides", "smallest_effects")
+_TABLES = {  # by field: the caption of its table
+    "parts": "Each part of the answer",
+    "searched": "Range of block sizes that was searched",
+    "candidates": "Candidates for the block size",
+    "strides": "How clearly each stride shows peaks",
+    "smallest_effects": "Smallest slowdown of a block that the search would have found",
+}
 
 
 def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterator[Block]:
@@ -134,7 +152,8 @@ def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound)
         names = _FACTS if found.evidence else _WITHOUT_EVIDENCE
         told = found.model_copy(update={"buffer": buffer(run.result, found)})
         yield Facts("The answer", list(_answered(told, names)))
-    yield from record_tables(found.model_dump(include=set(_TABLES)))
+    stored = found.model_dump(include=set(_TABLES))
+    yield from record_tables({title: stored[name] for name, title in _TABLES.items()})
     drawn = [
         _stored(run, figure, f"figure-{stage.name}-{number}")
         for number, figure in enumerate(_best_figures(found))
@@ -146,7 +165,7 @@ def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound)
 def _answered(found: BlockSizeFound, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         if (value := getattr(found, name)) is not None:
-            title, said = words.fact(name, value)
+            title, said = words.fact(_TITLES.get(name, name), value)
             yield title, f"{said} or less" if name == "block_bytes" and found.at_most else said
 
 

@@ -324,7 +324,7 @@ _POWER: list[page.ColumnOf[PointResult]] = [
     (page.number("IOPS per watt, mean"), _watts("iops_per_watt")),
     (page.number("Energy per GB"), _watts("joules_per_gb")),
     (page.number("CPUs of the host"), _watts("host_watts")),
-    ("Told by", words.told_by),
+    ("Measured by", words.told_by),
 ]
 
 

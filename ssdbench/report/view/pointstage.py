@@ -208,8 +208,8 @@ def _repeat_table(repeats: Sequence[tuple[PointResult, Repeat]]) -> page.Table:
         (page.number("Worst minute [IOPS]"), lambda one: format_count(one[1].worst_minute_iops)),
         (page.number("Worst second [IOPS]"), lambda one: format_count(one[1].worst_second_iops)),
         (page.number("IOPS"), lambda one: format_count(one[1].iops)),
-        (page.number("Place in its pass"), lambda one: str(one[1].pass_order)),
-        (page.number("Place in time"), lambda one: str(one[1].sequence)),
+        (page.number("Position in its pass"), lambda one: str(one[1].pass_order)),
+        (page.number("Position in the stage"), lambda one: str(one[1].sequence)),
         (page.number("Settling"), lambda one: _settling(one[1])),
         (
             page.number("Counted time"),

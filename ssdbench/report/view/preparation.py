@@ -39,14 +39,14 @@ _NAMES = {  # Names on the page for stored counts of a fill
     "planned_bytes": "planned_to_write_bytes",
     "counted_bytes": "counted_as_written_bytes",
     "counter": "counted_by",
-    "smart_written_bytes": "written_by_the_health_log_bytes",
+    "smart_written_bytes": "written_according_to_the_health_log_bytes",
     "level_percent": "fill_level_percent",
     "filled_bytes": "filled_part_of_the_drive_bytes",
     "fills": "drive_fills_written",
     "ordered_bytes_per_s": "sequential_rate_at_the_end_bytes_per_s",
     "random_bytes_per_s": "random_rate_at_the_end_bytes_per_s",
     "random_block_bytes": "block_of_random_writes_bytes",
-    "read_back": "capacity",
+    "read_back": "check_of_the_capacity",
     "read_back_bytes": "read_back_and_compared_bytes",
     "read_back_reads": "reads_that_were_compared",
     "wrong_reads": "reads_that_returned_other_data",
@@ -56,7 +56,7 @@ _NAMES = {  # Names on the page for stored counts of a fill
 CAPACITY = {
     "whole": "the whole fill was read back and compared",
     "sampled": "blocks at random places were read back and compared",
-    "known": "of a simulated drive, known",
+    "known": "not read back: a simulated drive has the capacity that it states",
 }
 
 

@@ -216,17 +216,17 @@ def _grid(title: str, found: Pts, text: Callable[[PtsCell], str]) -> page.Table:
 def measured(found: Pts) -> Iterator[page.Table]:
     """Yield tables with all measurements that the run stored."""
     rows: dict[str, list[dict[str, object]]] = {
-        "steady_state": [_window(window) for window in found.windows],
-        "phases": [_phase(phase) for phase in found.phases],
-        "in_steady_state": [_flat(cell) for cell in found.in_steady_state],
-        "preparation": [_step(step) for step in found.preparation],
-        "warm_up": [_flat(sample) for sample in found.warm_up],
-        "rounds": [
+        "Criteria of the PTS rule": [_window(window) for window in found.windows],
+        "Phases": [_phase(phase) for phase in found.phases],
+        "Rates and latencies in steady state": [_flat(cell) for cell in found.in_steady_state],
+        "Preparation": [_step(step) for step in found.preparation],
+        "Rates and latencies of the warm-up": [_flat(sample) for sample in found.warm_up],
+        "Rates and latencies of each round": [
             {"round": one.number, **_flat(cell), **({} if one.counted else {"counted": False})}
             for one in found.rounds
             for cell in one.cells
         ],
-        "samples": [_flat(sample) for sample in found.samples],
+        "Rates and latencies of each sample": [_flat(sample) for sample in found.samples],
     }
     yield from (record_table(name, records) for name, records in rows.items() if records)
 
@@ -244,7 +244,7 @@ def _window(window: PtsWindow) -> dict[str, object]:
         "window": window.rounds,
         "steady": window.steady,
     }
-    return {"tracking": f"{window.cell}, {what}", **kept, **ends}
+    return {"tracked_value": f"{window.cell}, {what}", **kept, **ends}
 
 
 def _fit(window: PtsWindow, factor: float) -> str:

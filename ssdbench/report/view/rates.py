@@ -43,7 +43,7 @@ def _at_load(stage: StageResult, found: LoadFound) -> page.Prose:
     )
     counts = (
         " Latency is counted from the time when a request was due. The upper limit comes from all "
-        "trials together; if the slowest trial alone has a higher percentile, from this trial."
+        "trials together. If the percentile of the slowest trial alone is higher, it is the limit."
     )
     sound = not (stage.why_not or found.missed)
     lead = words.sentence(words.mark_unvalidated(told, stage.why_not))
@@ -75,7 +75,7 @@ def _lead(stage: StageResult, found: RateFound) -> page.Prose:
     sharing = f" from {counted(found.clients, 'client')}" if found.clients else ""
     counts = (
         " Latency is counted from the time when a request was due, so no waiting time is left out. "
-        "A rate counts as kept if the upper 95 % limit of the percentile is within the limit, at "
+        "A rate keeps the limit if the upper 95 % limit of the percentile is not above it, at "
         "least 99 % of the requests complete in time, and no queue builds up."
     )
     if stage.why_not:
@@ -96,9 +96,9 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> p
     name, limit = found.percentile, found.limit_ns
     rates = tuple(step.offered_iops for step in steps)
     lines: tuple[Line, ...] = (
-        Line(f"{name} since due", rates, tuple(s.value_ns for s in steps)),
-        Line(f"{name} since sent", rates, tuple(s.seen_ns for s in steps)),
-        Line("p50 since due", rates, tuple(s.p50_ns for s in steps)),
+        Line(f"{name} from the due time", rates, tuple(s.value_ns for s in steps)),
+        Line(f"{name} from sending", rates, tuple(s.seen_ns for s in steps)),
+        Line("p50 from the due time", rates, tuple(s.p50_ns for s in steps)),
     )
     failed = [step for step in steps if not step.kept]
     if failed:
@@ -108,7 +108,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> p
     answer, knee = found.rate_iops, found.knee_iops
     if knee is not None and not rates[0] < knee < rates[-1]:
         knee = None  # the true knee may be at a rate that was not offered
-    known = {"answer": answer, "knee": knee} if answer != knee else {"answer, and knee": answer}
+    known = {"answer": answer, "knee": knee} if answer != knee else {"answer and knee": answer}
     marks = tuple((place, word) for word, place in known.items() if place)
     low, high = rates[0], rates[-1]
     evenly = [low * (high / low) ** (n / (TICKS - 1)) for n in range(TICKS)]
@@ -140,8 +140,8 @@ def _steps(steps: Sequence[RateStep], before: str, name: str) -> page.Table:
         (page.number("Offered IOPS"), lambda step: format_count(step.offered_iops)),
         (page.number("Completed IOPS"), lambda step: format_count(step.achieved_iops)),
         (page.number("Clients"), lambda step: str(step.clients) if step.clients else words.NONE),
-        (page.number(f"{name} since sent"), lambda step: format_ns(step.seen_ns)),
-        (page.number(f"{name} since due"), lambda step: format_ns(step.value_ns)),
+        (page.number(f"{name} from sending"), lambda step: format_ns(step.seen_ns)),
+        (page.number(f"{name} from the due time"), lambda step: format_ns(step.value_ns)),
         (
             page.number("Upper limit", hint="one-sided, 95 %"),
             lambda step: "too few" if step.upper_ns is None else format_ns(step.upper_ns),
@@ -199,10 +199,10 @@ def _kept_load(curve: InterferenceCurve) -> tuple[str, str]:
     if curve.failed_iops is None:
         told += f"; {format_count(highest)} IOPS are the highest load that was measured"
     else:
-        told += f", and {format_count(curve.failed_iops)} do not"
+        told += f", and {format_count(curve.failed_iops)} IOPS do not"
     if curve.likely_iops is not None:
         told += f"; the limit is likely reached at {format_count(curve.likely_iops)} IOPS"
-    why = "" if curve.verdict == "VALIDATED" else "a point up to this load is not"
+    why = "" if curve.verdict == "VALIDATED" else "a point at or below this load is NOT VALIDATED"
     return words.sentence(words.mark_unvalidated(told, why)), "bad" if why else ""
 
 
@@ -212,7 +212,7 @@ def _curves(stage: StageResult, curves: Sequence[InterferenceCurve]) -> page.Plo
     return page.Plot(
         name=f"interference-{stage.name}",
         title="Latency of reads over the write load",
-        caption="One line for each read load; crosses are pairs that did not keep the limit.",
+        caption="One line for each read load. Crosses: loads that did not keep the limit.",
         alt=f"{name} of reads over write loads from {format_count(loads[0])} to "
         f"{format_count(loads[-1])} IOPS, with its limit of {format_ns(limit_ns)}.",
         figure=LinesFigure(
@@ -246,7 +246,7 @@ def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) 
     rate_iops = lowest.rate_iops or 0.0
     kept = rate_iops > 0
     valid = result.verdict == "VALIDATED"
-    why = stage.why_not or "the run is not"
+    why = stage.why_not or "the run is NOT VALIDATED"
     simulated = " (simulated drive)" if result.target.modelled else ""
     if not kept:
         label = "No offered rate kept the latency limit"

@@ -81,7 +81,10 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
     items += [
         ("Highest address", format_capacity(trace.ends_at_bytes)),
         ("Working set, in blocks of 4 KiB", format_capacity(trace.touched_bytes)),
-        ("Written part of the working set", format_capacity(trace.written_bytes_distinct)),
+        (
+            "Part of the working set that the trace writes",
+            format_capacity(trace.written_bytes_distinct),
+        ),
         ("Accesses to blocks that were accessed before", _percent(trace.reused_share)),
         *(
             (f"Accesses to the most used {percent} % of the working set", _percent(share))

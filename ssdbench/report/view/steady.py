@@ -91,17 +91,17 @@ def _around(middle: float, share: float) -> Ends:
 # By name of a criterion: the words for its limit, and the ends of the range that it allows. The
 # plot shows the first of these criteria that the rule has.
 _DRAWN: dict[str, tuple[str, Callable[[SteadyVerdict, float], Ends]]] = {
-    "pairs": ("pairs of blocks within {}", lambda v, share: _apart(paired(v), share * v.mean)),
+    "pairs": ("fifths of the window within {}", lambda v, share: _apart(paired(v), share * v.mean)),
     "excursion": ("rounds within {}", lambda v, share: _apart(v.window_blocks, share * v.mean)),
     "difference": (
         "the second section within {} of the first",
         lambda v, share: _around(v.window_blocks[0], share),
     ),
     "drift": (
-        "the lower level may drift by {}",
+        "lower level, which may drift by {}",
         lambda v, share: _around(v.lower_mode or v.mean, share),
     ),
-    "cv": ("mean and {}, the largest standard deviation", lambda v, share: _around(v.mean, share)),
+    "cv": ("mean ± {} (largest standard deviation)", lambda v, share: _around(v.mean, share)),
 }
 
 
@@ -205,7 +205,7 @@ def _others(others: Sequence[SteadyVerdict], verdict: SteadyVerdict, unit: str) 
             lambda other: f"{other.volume_fills:.2f}" if other.steady else words.NONE,
         ),
         (
-            page.number("Would publish"),
+            page.number("Rate that the rule gives"),
             lambda other: words.quantity(other.lower_bound if other.steady else None, unit),
         ),
         (
@@ -227,9 +227,9 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> page.Fa
             (criterion_words("slope"), format_change(drift_percent(verdict))),
             ("Window", f"{format_duration(verdict.window_from_s)} to "
                        f"{format_duration(verdict.window_to_s)} after the start"),
-            ("Total time", format_duration(max(verdict.checked_s, stage.duration_s))),
+            ("Length of the warm-up", format_duration(max(verdict.checked_s, stage.duration_s))),
             *(
-                [("How the rate moves", f"{verdict.shape}: its lower level is "
+                [("How the rate moves", f"{verdict.shape}; the mean of its lower level is "
                   f"{words.quantity(verdict.lower_mode, unit)}")]
                 if verdict.lower_mode is not None
                 else []

@@ -60,6 +60,7 @@ _LATENCY = Figure("lat_p50_ns", "Median latency", "latency")
 
 def blocks(run: StoredRun, stage: StageResult, found: Comparison) -> Iterator[Block]:
     """Yield the plots and the table of a comparison."""
+    found = found.model_copy(update={"medians": tuple(m.spoken() for m in found.medians)})
     yield from figures(stage, found)
     yield from median_table(found.medians)
     facts: list[tuple[str, object]] = [

@@ -192,7 +192,9 @@ def _served(
         return
     lease = f"{work.parent.name}-socket"
     sockets = REACHABLE / f"socket-{sha256(lease.encode()).hexdigest()[:12]}"
-    made = Setting(Backend.DIRECTORY, str(sockets), PRESENT, "the database's socket lies there")
+    made = Setting(
+        Backend.DIRECTORY, str(sockets), PRESENT, "needed for the socket of the database"
+    )
     with (
         applied(HostPlan(settings=(made,)), lease),
         database.serving(work, logs, sockets, data_bytes=scale.data_bytes, cpus=cpus),

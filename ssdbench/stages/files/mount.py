@@ -33,7 +33,7 @@ SECTOR_BYTES = 512  # unit of partition offsets in the kernel
 START_BYTES = MIB  # alignment that fits erase blocks and RAID stripes
 LAY_BLOCK_BYTES = 256 * KIB
 LONGEST_LAY_S = 24 * 3600.0  # time limit, enough for the largest drives
-_REASON = "the file system under test lies there"
+_REASON = "needed to put the file system under test there"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 
 _MINOR_BITS = 20  # bits of the minor number in the kernel's dev_t
-_REASON = "the block tracepoints show where the time goes"
+_REASON = "needed for the block tracepoints, which show where the time of a request goes"
 _LEAST = 20  # fewest requests for a median
 
 STEPS = {
@@ -69,7 +69,7 @@ class BlockTrace:
         sysfs = Sysfs()
         if not tracefs.offered(sysfs):
             raise HostLacks(
-                "this kernel has no tracefs, so nothing shows where the time goes",
+                "this kernel has no tracefs, so nothing shows where the time of a request goes",
                 hint="Leave `latency_path` out, or use a kernel with CONFIG_FTRACE.",
             )
         restore()  # removes the tracer of a killed run

@@ -37,7 +37,13 @@ from ssdbench.host.counters import disk_counters
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.base import Model
 from ssdbench.model.findings.host import StartsDisturbed
-from ssdbench.model.found import ComparedKind, Comparison, FileSystemComparison, Median
+from ssdbench.model.found import (
+    ComparedKind,
+    Comparison,
+    FileSystemComparison,
+    Median,
+    workload_words,
+)
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import UnitRecord
 from ssdbench.model.rundirectory import CELLS, HOST_SERIES
@@ -230,7 +236,7 @@ class Experiment(PlainStage, ABC):
             self,
             target,
             jobs=[
-                f"{self.repeats} x {workload.name} under each of "
+                f"{self.repeats} x {workload_words(workload.name)} under each of "
                 f"{', '.join(variant.name for variant in self.variants)}"
                 for workload in self.workloads
             ],
@@ -288,7 +294,7 @@ class Experiment(PlainStage, ABC):
             yield Unit(
                 turn.name,
                 turn,
-                doing=f"{turn.variant.name}, {turn.workload.name}",
+                doing=f"{turn.variant.name}, {workload_words(turn.workload.name)}",
                 number=len(done),
                 of=self.steps,
                 ahead_bytes=int(ahead) if turn.workload.writes else 0,

@@ -101,7 +101,7 @@ class SlcCache:
             for rest_s, own in back.items()
         )
         return Answer(
-            f"{found}; of a full cache, idle time gives back: {said}",
+            f"{found}; this much of a full cache is free again after idle time: {said}",
             numbers.model_copy(update=rows[-1]),
             (*rows, *table),
         )

@@ -64,7 +64,7 @@ class Parallelism:
             return Answer("cannot tell: the rate still grows at the largest depth", table=table)
         times, knee = found
         return Answer(
-            f"{times:.1f} reads at once; depth {knee} reaches 90 % of that",
+            f"{times:.1f} reads at once; a depth of {knee} reaches 90 % of the highest rate",
             ProbeNumbers(reads_at_once=round(times, 2), depth_for_90_percent=knee),
             table,
         )

@@ -69,7 +69,9 @@ def test_a_plan_within_a_time_says_so_and_its_command_keeps_the_time(
 
     out = capfd.readouterr().out
     assert "within 1 h 40 min: likely 1 h" in out
-    assert re.search(r"cannot be VALIDATED: (.*; )?[3-9] repeats, of at least 10", out)
+    assert re.search(
+        r"cannot be VALIDATED: (.*; )?there are only [3-9] repeats, and at least 10", out
+    )
     assert "VALIDATED is likely possible within" in out
     assert "  risk: for the worst family of the zoo" in out
     assert "--budget 100m" in out.split("to run it:")[1]

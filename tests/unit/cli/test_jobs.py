@@ -210,7 +210,7 @@ def test_a_profile_that_names_a_file_again_and_again_is_refused_soon(
     ("stream", "told"),
     [
         ("{name: a}", "stream 'a' needs `iodepth`, or a rate"),
-        ("{name: a, rate_iops: 5, rate_mb_per_s: 1}", "a second rate besides rate_iops"),
+        ("{name: a, rate_iops: 5, rate_mb_per_s: 1}", "rate_iops already gives a rate"),
         ("{name: a, drive_writes_per_day: 1, read: 100}", "only reads writes nothing"),
         ("{name: a, iodepth: 1, blocks: {4KiB: 50}}", "add up to 50 %"),
         ("{name: a, iodepth: 1, blocks: {big: 100}}", "'big' is not a size"),

@@ -108,8 +108,11 @@ def test_the_warm_up_is_the_plans_heaviest_writer_and_then_what_moves_most_bytes
     told = warm_up_of(MIXED, tmp_path, capfd)
 
     assert "8 KiB random write, QD 64 x 2 until steady" in told
-    assert "the profile names no workload for it: this is the heaviest writer of the plan" in told
-    assert "then 64 KiB random 70/30 read/write, QD 64 x 2, which moves most bytes" in told
+    assert (
+        "the profile names no workload for the warm-up, so this is the heaviest writer of the plan"
+        in told
+    )
+    assert "then 64 KiB random 70/30 read/write, QD 64 x 2, which moves more bytes" in told
 
 
 def test_a_warm_up_that_the_profile_names_is_as_it_names_it(

@@ -500,7 +500,7 @@ def test_host_settings_that_mean_nothing_to_a_simulated_drive_are_told(tmp_path:
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
-    assert "has its own clock; they were not made: scheduler noop" in done.stderr
+    assert "which has its own clock: scheduler noop" in done.stderr
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     (told,) = [f for f in result["findings"] if f["code"] == "not-applicable"]
     assert told["numbers"] == {"settings": ["scheduler noop"]}

@@ -45,7 +45,7 @@ def test_the_engine_reaches_the_drive_whatever_the_user_chose() -> None:
     head = file.text.split("\n\n")[0].split("\n")
     assert head == ["[global]", "ioengine=nbd", "uri=sim:", "thread=1", "clocksource=clock_gettime"]
     assert "elsewhere" not in file.text.split("\n\n", 1)[1]
-    assert any("j.fio:2: ioengine=io_uring is nbd" in change for change in file.changes)
+    assert any("j.fio:2: ioengine=io_uring is replaced by nbd" in change for change in file.changes)
     assert any("j.fio:3: uri=nbd://elsewhere is sim:" in change for change in file.changes)
 
 
@@ -54,14 +54,19 @@ def test_a_synchronous_engine_has_one_request_in_flight(engine: str) -> None:
     options, changes = rewritten(f"[global]\niodepth=32\n[a]\nioengine={engine}\nrw=randread")
 
     assert options["a"] == ["rw=randread", "iodepth=1"]
-    assert f"[a]: iodepth=32 is 1, as {engine} has one request in flight" in changes
+    assert (
+        f"[a]: iodepth=32 is replaced by 1, because {engine} has only one request in flight"
+        in changes
+    )
 
 
 def test_without_an_engine_fio_would_take_a_synchronous_one() -> None:
     options, changes = rewritten("[a]\niodepth=64\nrw=write")
 
     assert options["a"][-1] == "iodepth=1"
-    assert changes == ("[a]: iodepth=64 is 1, as psync has one request in flight",)
+    assert changes == (
+        "[a]: iodepth=64 is replaced by 1, because psync has only one request in flight",
+    )
 
 
 def test_a_global_engine_and_depth_hold_for_the_sections_behind_it_only() -> None:
@@ -82,12 +87,12 @@ def test_a_global_engine_and_depth_hold_for_the_sections_behind_it_only() -> Non
         ("filename=/dev/sdb", "all jobs use the drive"),
         ("directory=/mnt", "all jobs use the drive"),
         ("nrfiles=8", "all jobs use the drive"),
-        ("direct=0", "there is no page cache"),
-        ("buffered=1", "there is no page cache"),
-        ("thread=0", "thread=0 is 1"),
+        ("direct=0", "without a page cache"),
+        ("buffered=1", "without a page cache"),
+        ("thread=0", "thread=0 is replaced by 1"),
         ("clocksource=cpu", "clocksource=cpu is clock_gettime"),
         ("userspace_reap", "nbd does not know it"),
-        ("sync=1", "answers sooner than with it"),
+        ("sync=1", "would answer later"),
     ],
 )
 def test_what_cannot_be_as_written_is_left_out_and_said(option: str, said: str) -> None:

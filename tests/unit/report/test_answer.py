@@ -585,7 +585,8 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     line = f"{buy}, against 22 for 3,300 of A (decided by IOPS); VALIDATED (simulated drives)"
     assert said.splitlines()[0] == told["answer"] == line
     question = (
-        "40,000 IOPS of the measured block with the fewest reads, peak x 1, no growth, spares 2"
+        "40,000 IOPS of any measured block size with the smallest measured share of reads, "
+        "peak x 1, no growth, spares 2"
     )
     assert said.splitlines()[1].startswith(f"question: {question}")
     assert told["question"].startswith(question)

@@ -386,15 +386,15 @@ def judged(rule: str, blocks: tuple[float, ...], **limits: float) -> SteadyVerdi
     ("verdict", "words", "ends"),
     [
         (judged("pss", (*FIRST, *SECOND), halves=0.01, cv=0.04, pairs=0.1, slope=0.05),
-         "pss: pairs of blocks within 10 %", (950, 1050)),
+         "pss: fifths of the window within 10 %", (950, 1050)),
         (judged("snia", (900.0, 1100.0), excursion=0.2, slope=0.1),
          "snia: rounds within 20 %", (900, 1100)),
         (judged("seppanen", (1000.0, 1005.0), difference=0.01),
          "seppanen: the second section within 1 % of the first", (990, 1010)),
         (judged("heger", (1000.0, 1000.0), cv=0.04),
-         "heger: mean and 4 %, the largest standard deviation", (960, 1040)),
+         "heger: mean ± 4 % (largest standard deviation)", (960, 1040)),
         (judged("pss", (800.0, 1200.0), drift=0.02).model_copy(update={"lower_mode": 800.0}),
-         "pss: the lower level may drift by 2 %", (784, 816)),
+         "pss: lower level, which may drift by 2 %", (784, 816)),
     ],
 )  # fmt: skip
 def test_a_window_shows_the_band_of_its_own_rule(
@@ -429,7 +429,7 @@ def test_the_window_on_the_page_names_the_rule_on_band_and_fit(full_run: Full) -
     rows = data(page, "steady-")
 
     lines = dict.fromkeys(row["line"] for row in rows)
-    assert "pss: pairs of blocks within 10 %, lowest" in lines
+    assert "pss: fifths of the window within 10 %, lowest" in lines
     assert "straight-line fit (pss: within 5 %)" in lines
     assert sum(row["line"] == "mean of each pair" for row in rows) == 10  # both ends of five
 

@@ -128,7 +128,7 @@ def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:
 
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.x == (1, 2, 4, 5, 6)
-    rounds = next(table for table in measured(found) if table.caption == "Rounds")
+    rounds = next(table for table in measured(found) if table.caption.endswith("each round"))
     place = [column.title for column in rounds.columns].index("Counted")
     assert [row[place].text for row in rounds.rows[4:6]] == ["no", "no"]
     assert rounds.rows[0][place].text == words.NONE

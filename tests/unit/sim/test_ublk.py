@@ -186,7 +186,7 @@ def test_lateness_is_a_finding_where_it_is_more_than_a_twentieth_of_the_drives_o
     assert [finding.code for finding in findings] == [Code.HOST_BOUND] * found
     for finding in findings:
         assert finding.severity is Severity.INVALIDATES
-        assert finding.message.startswith("1,000 requests were answered late by")
+        assert finding.message.startswith("1,000 requests were answered later than")
         assert finding.numbers["drive_p99_ns"] == 458_751  # the bucket of 400 us ends there
 
 

@@ -211,7 +211,7 @@ def test_overwritten_units_count_as_fills_if_rates_prove_the_unit(run: ARun) -> 
     assert {other.unit_bytes for other in found.other_rules} == {SIXTEEN}
     warmed = verdict.checked_s * 100 * 4096 / run.drive.size_bytes
     assert warmed == pytest.approx(verdict.volume_fills / 4, rel=0.1)
-    assert "units of 16 KiB (named by the profile) are counted; rates prove them" in found.says
+    assert "in mapping units of 16 KiB (named by the profile); the rates show" in found.says
 
 
 @pytest.mark.parametrize("unit_bytes", [4096, 8192, 65536])
@@ -229,7 +229,7 @@ def test_the_warm_up_begins_again_and_counts_bytes_if_the_named_unit_is_wrong(
     assert written >= 2 * run.drive.size_bytes  # by the bytes of the second warm-up alone
     first, again = (jobs[0] for jobs in (run.drive.starts[1], run.drive.starts[-1]))
     assert first.workload == again.workload and first.seed != again.seed
-    assert "bytes are counted: rates do not prove units of 16 KiB" in found.says
+    assert "counted in bytes: the rates do not show that the mapping unit is 16 KiB" in found.says
 
 
 def test_a_drive_that_limits_commands_and_not_bytes_proves_no_unit() -> None:

@@ -188,7 +188,9 @@ def test_hegers_ten_minutes_vary_by_less_than_4_percent(spread: float, steady: b
 
     assert verdict.steady == steady
     assert verdict.criteria["cv"] == pytest.approx((spread, 0.04), rel=0.01)
-    assert verdict.reason == ("" if steady else "variation of the blocks (CV) 5 % (limit 4 %)")
+    assert verdict.reason == (
+        "" if steady else "variation of the tenths of the window (CV) 5 % (limit 4 %)"
+    )
 
 
 def test_the_rounds_of_write_saturation_lie_30_minutes_apart() -> None:
@@ -267,7 +269,7 @@ def test_a_judge_says_how_far_it_is_while_a_user_waits() -> None:
         said.append(watch.state())
 
     assert any(text == "0.50 of 1 drive fills written" for text in said)
-    broken = "not steady yet: variation of the blocks (CV)"
+    broken = "not steady yet: variation of the tenths of the window (CV)"
     assert any(text.startswith(broken) and "over the limit in the newest" in text for text in said)
     assert watch.state() == "steady"
 

@@ -178,7 +178,7 @@ def test_one_word_for_reads_and_writes_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert planned(tmp_path, "it", "columns: {read: 0, write: 0}") == 2
-    assert "'0' is the word for a read, too" in capsys.readouterr().err
+    assert "'0' is also the word for a read" in capsys.readouterr().err
 
 
 def test_another_device_of_a_published_trace_can_be_chosen(
