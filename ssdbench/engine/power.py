@@ -77,7 +77,7 @@ class Meter:
                 hint=_FORM,
             ) from error
         if not self._readings:
-            said = f"; line {self._unread!r} is none" if self._unread else ""
+            said = f"; line {self._unread!r} is not a reading" if self._unread else ""
             raise UsageError(f"{self._path} has no reading of power{said}", hint=_FORM)
         age_s = now_s - self._readings[-1][0]
         if not -LEAST_GAP_S <= age_s <= LATE_S:

@@ -76,5 +76,6 @@ def require_undoing(kind: Backend, attribute: str, was: str) -> None:
     """Raise HostLacks for a journal record whose restore would create something, not remove it."""
     if was != TAKEN_AWAY.get(kind, was):
         raise HostLacks(
-            f"the journal says that {attribute} was {was!r} before, which cannot be: not restored"
+            f"the journal says that {attribute} was {was!r} before, which is not possible, so it "
+            "was not restored"
         )

@@ -89,8 +89,8 @@ def restore_order(attribute: str) -> int:
 # The settings must be written in this order, because some reset later ones (see RESETS).
 QUEUE_SETTINGS: Mapping[str, tuple[str, str]] = {
     "scheduler": ("queue/scheduler", "the scheduler decides order and merging of requests"),
-    "nr_requests": ("queue/nr_requests", "a scheduler sees at most this many requests"),
-    "nomerges": ("queue/nomerges", "merged requests are not the block size that was asked for"),
+    "nr_requests": ("queue/nr_requests", "a scheduler may hold at most this many requests"),
+    "nomerges": ("queue/nomerges", "merged requests do not have the block size that was asked for"),
     "rq_affinity": ("queue/rq_affinity", "where completions run changes latency and CPU cost"),
     "wbt_lat_usec": ("queue/wbt_lat_usec", "writeback throttling holds back buffered writes"),
     "add_random": ("queue/add_random", "feeding the entropy pool costs CPU per request"),

@@ -45,7 +45,7 @@ REFUSED = {
     "include other.fio": "is not supported",
     "ioengine=external:/tmp/evil.so": "not an engine of fio",
     "ioengine=null": "not an engine of fio",
-    "ioscheduler=none": "the profile's",
+    "ioscheduler=none": "the profile sets the host",
     "buffer_pattern='/etc/passwd'": "may name a file",
     "fixedbufs=1": "compared in a sweep",
     "verify=crc32c": "takes time of the host",
@@ -372,7 +372,9 @@ def test_a_synchronous_engine_has_one_request_in_flight_each() -> None:
     stream = only("[a]\niodepth=32\nnumjobs=3\n")  # without an engine fio takes psync
 
     assert (stream.iodepth, stream.in_flight) == (1, 3)
-    assert any("iodepth=32 is 1" in change for change in measured("[a]\niodepth=32").changes)
+    assert any(
+        "iodepth=32 is replaced by 1" in change for change in measured("[a]\niodepth=32").changes
+    )
 
 
 @pytest.mark.parametrize(

@@ -106,5 +106,5 @@ def test_every_setting_that_a_profile_can_ask_for_is_ours() -> None:
 
 def test_what_is_made_for_a_run_is_only_ever_taken_away() -> None:
     require_undoing(Backend.MODULE, "brd", "absent")
-    with pytest.raises(HostLacks, match="which cannot be"):
+    with pytest.raises(HostLacks, match="which is not possible"):
         require_undoing(Backend.MODULE, "brd", "there")
