@@ -220,7 +220,9 @@ def test_the_answer_is_on_the_page_and_in_the_table(tmp_path: Path) -> None:
     kept = table[table["metric"] == "interference_kept_iops"]
     assert list(kept["metric_value"]) == [200, 100]
     assert list(kept["verdict"]) == ["VALIDATED", "VALIDATED"]
-    assert "4 in flight: 100 write IOPS keep p99.9 of reads within 4 ms, and 200 do not" in page
+    assert (
+        "4 in flight: 100 write IOPS keep p99.9 of reads within 4 ms, and 200 IOPS do not" in page
+    )
     assert "is likely reached at 164.9" in page
 
 
