@@ -1,6 +1,11 @@
 """Define the base class of all models, and report mistakes in a profile with their place."""
 
-from collections.abc import Sequence
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -16,7 +21,35 @@ class Model(BaseModel):
 class ProfileModel(Model):
     """Define the base of profile models: the docstring below a key describes the key to users."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+
+def key_texts(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstring below each key of a profile model, by the name of its field.
+
+    pydantic can read the docstrings too, but it does so whenever a class is made. Each command
+    would take longer to start, and only schemas need the docstrings.
+    """
+    texts: dict[str, str] = {}
+    for one in reversed(model.__mro__):
+        if issubclass(one, ProfileModel):
+            texts |= _attributes(one.__module__).get(one.__name__, {})
+    return texts
+
+
+@cache
+def _attributes(module: str) -> dict[str, dict[str, str]]:
+    """Return the docstring below each attribute of a module's classes; "" if there is none."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {
+        node.name: dict(_texts_in(node)) for node in tree.body if isinstance(node, ast.ClassDef)
+    }
+
+
+def _texts_in(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for one, below in pairwise([*node.body, ast.Pass()]):
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            constant = below.value if isinstance(below, ast.Expr) else None
+            text = constant.value if isinstance(constant, ast.Constant) else ""
+            yield one.target.id, inspect.cleandoc(text) if isinstance(text, str) else ""
 
 
 Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and the fault

@@ -11,12 +11,13 @@ from hashlib import sha256
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, core_schema
 
 from ssdbench.errors import Diagnostic, ProfileError
 from ssdbench.foreign import brief
-from ssdbench.model.base import Mistake
+from ssdbench.model.base import Mistake, key_texts
 from ssdbench.model.profile import SPELLED, Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.yamltext import Document, Path, dotted, read
@@ -265,17 +266,20 @@ class _Generator(GenerateJsonSchema):
         # A key without a default, or with the default None, keeps the text that pydantic wrote.
         model = schema["cls"].model_construct()
         written = model.model_dump(mode="json", by_alias=True, exclude_none=True)
+        texts = key_texts(schema["cls"])
         for key, body in made.get("properties", {}).items():
             if "default" in body and key in written:
                 body["default"] = written[key]
-            if said := body.get("description") or _said_of(schema["cls"], key):
+            fields = schema["cls"].model_fields
+            name = next(name for name, f in fields.items() if key in (name, f.alias))
+            said = texts.get(name) or body.get("description") or _said_of(fields[name])
+            if said:
                 body["description"] = " ".join(said.split())
         return made
 
 
-def _said_of(model: type[BaseModel], key: str) -> str:
+def _said_of(field: FieldInfo) -> str:
     """Return the docstring of a key's model; used if the key itself has no description."""
-    field = next(f for name, f in model.model_fields.items() if key in (name, f.alias))
     for kind in (field.annotation, *get_args(field.annotation)):
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             return (kind.__doc__ or "").split("\n\n")[0]

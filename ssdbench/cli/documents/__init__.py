@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from ssdbench.model.base import key_texts
+
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 MODULES = ("runs", "stored", "machine", "simulated")  # of this package, with the types
@@ -71,7 +73,17 @@ def document_schema(name: str) -> dict[str, Any]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Allow null for each float in the schema, because JSON cannot express infinity."""
+    """Add what profile keys mean, and allow null for each float.
+
+    JSON cannot express infinity.
+    """
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        for name, text in key_texts(schema["cls"]).items():
+            if text and name in made.get("properties", {}):
+                made["properties"][name]["description"] = text
+        return made
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
         return {**super().float_schema(schema), "type": ["number", "null"]}

@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
+from ssdbench.cli.documents import document_schema
 from ssdbench.model.loading import profile_schema
 from ssdbench.model.profile import Profile
 
@@ -97,3 +98,19 @@ def test_the_schema_explains_every_key() -> None:
     assert set(schema["properties"]) == {
         field.alias or name for name, field in Profile.model_fields.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("Schedulers", "Passes over all variants and workloads."),  # of the class above it
+        ("LatencyPath", "Passes over all schedulers and workloads."),  # in place of that one
+    ],
+)
+def test_an_editor_shows_the_text_below_a_key(model: str, said: str) -> None:
+    assert profile_schema()["$defs"][model]["properties"]["repeats"]["description"] == said
+
+
+def test_a_key_of_a_profile_has_its_text_in_an_answer_too() -> None:
+    body = document_schema("run")["$defs"]["LbaFormat"]["properties"]["data_bytes"]
+    assert body["description"] == "Size of a logical block."
