@@ -35,10 +35,8 @@ from ssdbench.stages.ratesearch import (
     settled,
 )
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, evidence_too_small
-from ssdbench.stats.openloop import confidence_of_lowest
+from ssdbench.stats.openloop import confidence_of_lowest, highest_kept
 from ssdbench.stats.percentiles import QUANTILES
-from ssdbench.stats.planning.capacity import RateStep as JudgedStep
-from ssdbench.stats.planning.capacity import knee, rate_at_slo
 from ssdbench.units import format_ns
 
 LEAST_SEARCHES = 5  # the lowest of five is below the true median with 97 % confidence
@@ -49,7 +47,8 @@ def answer(
 ) -> RateFound:
     """Return the lowest rate of all finished searches, and a list of all offered rates.
 
-    `looked` has the rates that the first search offered; this search is not part of the answer.
+    `looked` has the rates that the first search offered; this search is not part of the answer. The
+    knee is the offered rate with the most completed IOPS per mean latency (Kleinrock 1979).
     """
     ended = [one for one in searched if one.ended]
     workload = sought.workload
@@ -68,14 +67,12 @@ def answer(
         percentile=sought.percentile,
         direction=sought.direction,
         limit_ns=sought.limit_ns,
-        rate_iops=rate_at_slo(
-            [_judged(settled(one.steps), most) for one in ended], sought.limit_ns
-        ),
+        rate_iops=min((highest_kept(settled(one.steps), most) for one in ended), default=0) or None,
         clients=clients,
         searches=len(ended),
         confidence=confidence_of_lowest(len(ended)),
         highest_iops=max((one.held_iops or 0.0 for one in ended), default=None),
-        knee_iops=knee([_step(s) for s in best], [s.mean_ns for s in best]).offered_iops
+        knee_iops=max(best, key=lambda s: s.achieved_iops / s.mean_ns).offered_iops
         if best
         else None,
         steps=tuple(steps),
@@ -132,27 +129,6 @@ def csv_text(steps: Sequence[RateStep]) -> str:
     writer.writeheader()
     writer.writerows(step.model_dump(exclude=left_out) for step in steps)
     return stream.getvalue()
-
-
-def _step(step: RateStep) -> JudgedStep:
-    upper = float("inf") if step.upper_ns is None else step.upper_ns
-    return JudgedStep(step.offered_iops, step.achieved_iops, upper, step.backlog_grows)
-
-
-def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
-    """Return the offered rates as `rate_at_slo` needs them; a failed rate gets 0 IOPS achieved.
-
-    A rate above `most_iops` counts as failed: the drive does not complete more than `most_iops`
-    even when requests always wait for it.
-    """
-    return [
-        JudgedStep(
-            step.offered_iops,
-            step.offered_iops if step.kept and step.offered_iops <= most_iops else 0.0,
-            0.0 if step.upper_ns is None else step.upper_ns,
-        )
-        for step in steps
-    ]
 
 
 def search_findings(sought: RateGoal, found: RateFound, *, complete: bool) -> Iterator[Finding]:

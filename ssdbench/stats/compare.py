@@ -30,6 +30,7 @@ from ssdbench.model.point import Estimate, PointResult
 from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.result import RunResult
 from ssdbench.stats.distributions import t_quantile, t_two_sided_p
+from ssdbench.stats.openloop import highest_kept
 from ssdbench.stats.series import Floats
 from ssdbench.units import counted, format_count, format_ns, listed
 
@@ -388,16 +389,8 @@ def _rates_of(result: RunResult) -> dict[Key, tuple[RateFound, bool]]:
 
 def search_rates(found: RateFound) -> list[float]:
     """Return each search's highest IOPS that kept the limit; 0 if no rate kept it."""
-    rates = []
-    for search in sorted({step.search for step in found.steps if step.search}):
-        kept = 0.0
-        steps = [step for step in found.steps if step.search == search]
-        for step in sorted(steps, key=lambda step: step.offered_iops):
-            if not step.kept:
-                break
-            kept = step.offered_iops
-        rates.append(kept)
-    return rates
+    searches = sorted({step.search for step in found.steps if step.search})
+    return [highest_kept([s for s in found.steps if s.search == one]) for one in searches]
 
 
 def _searches_compared(

@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.model.rates import OfferedRate
-from ssdbench.model.rates import RateStep as RateTrial
 from ssdbench.model.workload import Direction
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.percentiles import percentile
-from ssdbench.stats.planning.capacity import RateStep, keeps
+from ssdbench.stats.percentiles import Percentile, percentile
 from ssdbench.stats.series import trend
 from ssdbench.units import NS_PER_S
 
@@ -155,6 +153,20 @@ class Search:
                 self.held_iops = None
 
 
+def highest_kept(steps: Sequence[OfferedRate], most_iops: float = math.inf) -> float:
+    """Return the highest offered rate of a search that kept the limit; 0 if no rate kept it.
+
+    Rates above a failed rate do not count. A rate above `most_iops` counts as failed: the drive
+    does not complete more than `most_iops` even when requests always wait for it.
+    """
+    kept = 0.0
+    for step in sorted(steps, key=lambda step: step.offered_iops):
+        if not step.kept or step.offered_iops > most_iops:
+            break
+        kept = step.offered_iops
+    return kept
+
+
 def confidence_of_lowest(repeats: int) -> float:
     """Return the confidence that the lowest of some results is below the median: 0.97 for five."""
     return 1 - 0.5**repeats
@@ -202,14 +214,10 @@ class Waits:
     in_time: int = 0  # done within a second after the last request was due
     held_up: int = 0  # due while their client was busy
     longest_ns: int = 0
-    reads: list[Histogram] = field(default_factory=list)
-    writes: list[Histogram] = field(default_factory=list)
-    _off: Whole = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-    def __post_init__(self) -> None:
-        self.reads = [Histogram.empty() for _ in range(BLOCKS)]
-        self.writes = [Histogram.empty() for _ in range(BLOCKS)]
-        self._off = np.zeros(1 << 16, dtype=np.int64)  # requests by how far off, in 0.1 ms
+    reads: list[Histogram] = field(default_factory=lambda: [Histogram.empty()] * BLOCKS)
+    writes: list[Histogram] = field(default_factory=lambda: [Histogram.empty()] * BLOCKS)
+    # Requests by how far off, in 0.1 ms.
+    _off: Whole = field(default_factory=lambda: np.zeros(1 << 16, dtype=np.int64))
 
     def add(self, client: Client) -> None:
         """Add the requests of one client to the sums."""
@@ -312,48 +320,33 @@ def judged(requests: Requests, offer: OfferedWindow) -> OfferedRate:
             window_s=offer.seconds,
         )
     worst = max(range(len(known)), key=lambda place: known[place].upper_ns or math.inf)
-    upper = known[worst].upper_ns
     merged = Histogram.merged(blocks[worst])
-    step = RateStep(
-        offered_iops=len(window.due_ns) / offer.seconds,
-        achieved_iops=achieved,
-        percentile_upper_ns=math.inf if upper is None else upper,
-        backlog_grows=any(_grows(parts) for parts in blocks),
-        # These requests may be in flight at the end of the window without being above the limit.
-        chance_iops=on_their_way_iops(offer.offered_iops, offer.limit_ns, offer.seconds),
-    )
-    kept = keeps(step, offer.limit_ns)
+    due_iops = len(window.due_ns) / offer.seconds
+    grows = any(_grows(parts) for parts in blocks)
+    reason = _behind(offer.offered_iops, due_iops, achieved, offer.limit_ns, offer.seconds)
+    reason = reason or _late(known[worst], offer.limit_ns, grows=grows)
     seen = directions[worst].seen_ns()
     return OfferedRate(
         offered_iops=offer.offered_iops,
         achieved_iops=achieved,
         seen_ns=Histogram.of(seen).percentile_ns(offer.quantile) if len(seen) else 0.0,
         value_ns=known[worst].value_ns,
-        upper_ns=upper,
+        upper_ns=known[worst].upper_ns,
         p50_ns=merged.percentile_ns(0.5),
         mean_ns=merged.mean_ns(),
-        backlog_grows=step.backlog_grows,
-        kept=kept,
-        reason="" if kept else _why(step, known[worst].value_ns, offer.limit_ns),
+        backlog_grows=grows,
+        kept=not reason,
+        reason=reason,
         clients=offer.clients,
         busy_share=found_all_busy(requests, offer.clients, begins, ends),
         window_s=offer.seconds,
         beyond=min(map(len, waits)) * (1 - offer.quantile),
         stalls=stalls(limited.due_ns, limited.waited_ns(ends), offer.limit_ns),
-        due_iops=step.offered_iops,
-        block_means_ns=tuple(part.mean_ns() for part in _together(blocks) if part.n),
+        due_iops=due_iops,
+        block_means_ns=tuple(
+            part.mean_ns() for part in map(Histogram.merged, zip(*blocks, strict=True)) if part.n
+        ),
     )
-
-
-def on_their_way_iops(offered_iops: float, limit_ns: float, seconds: float) -> float:
-    """Return how many IOPS may be missing because requests are in flight at the window's end."""
-    within_s = limit_ns / NS_PER_S if math.isfinite(limit_ns) else 1.0
-    return offered_iops * within_s / seconds
-
-
-def _together(blocks: Sequence[Sequence[Histogram]]) -> list[Histogram]:
-    """Return the waits of reads and writes together, for each part of a window."""
-    return [Histogram.merged(parts) for parts in zip(*blocks, strict=True)]
 
 
 def blocked(requests: Requests, waited_ns: Whole, offer: OfferedWindow) -> list[Histogram]:
@@ -369,26 +362,33 @@ def _grows(parts: list[Histogram]) -> bool:
     return drift.p <= TREND_P and drift.change > TREND_CHANGE
 
 
-def undelivered(step: RateTrial, limit_ns: float) -> str:
+def undelivered(step: OfferedRate, limit_ns: float) -> str:
     """Return why a drive did not keep up with an offered rate; "" if it kept up."""
-    chance = on_their_way_iops(step.offered_iops, limit_ns, step.window_s)
     due_iops = step.due_iops or step.offered_iops
-    rate = RateStep(due_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)
-    return _behind(rate) or (GREW if step.backlog_grows else "")
+    behind = _behind(step.offered_iops, due_iops, step.achieved_iops, limit_ns, step.window_s)
+    return behind or (GREW if step.backlog_grows else "")
 
 
-def _behind(step: RateStep) -> str:
-    if step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops:
+def _behind(
+    offered_iops: float, due_iops: float, achieved_iops: float, limit_ns: float, seconds: float
+) -> str:
+    """Say that less than 99 % of the due requests were done; "" if they were, or may have been.
+
+    Requests may be in flight at the end of the window without being above the limit.
+    """
+    within_s = limit_ns / NS_PER_S if math.isfinite(limit_ns) else 1.0
+    if achieved_iops + offered_iops * within_s / seconds >= 0.99 * due_iops:
         return ""
-    share = 100 * step.achieved_iops / step.offered_iops
-    return f"only {share:.1f} % of the requests that were due were done"
+    return f"only {100 * achieved_iops / due_iops:.1f} % of the requests that were due were done"
 
 
-def _why(step: RateStep, value_ns: float, limit_ns: float) -> str:
-    if behind := _behind(step):
-        return behind
-    if math.isinf(step.percentile_upper_ns):
+def _late(found: Percentile, limit_ns: float, *, grows: bool) -> str:
+    """Say why latencies do not keep the limit; "" if they do. `grows` is of the backlog."""
+    upper_ns = math.inf if found.upper_ns is None else found.upper_ns
+    if upper_ns <= limit_ns and not grows:
+        return ""
+    if math.isinf(upper_ns):
         return "too few independent requests for an upper limit"
-    if step.backlog_grows:
+    if grows:
         return GREW
-    return "the percentile is above the limit" if value_ns > limit_ns else ONLY_UPPER
+    return "the percentile is above the limit" if found.value_ns > limit_ns else ONLY_UPPER

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from ssdbench.stats.planning.capacity import Demand, Endurance, RateStep, knee, plan, rate_at_slo
+from ssdbench.stats.planning.capacity import Demand, Endurance, plan
 
 
 def test_drives_follow_from_the_bound_the_growth_and_the_reserve() -> None:
@@ -133,23 +133,6 @@ def test_more_amplification_than_rated_shortens_the_life() -> None:
 def test_a_drive_without_a_bound_cannot_be_planned_with(bound: float) -> None:
     with pytest.raises(ValueError, match="positive bound"):
         plan(bound, Demand(iops=1000))
-
-
-def test_the_rate_at_the_slo_is_that_of_the_worst_repeat() -> None:
-    good = [RateStep(r, r, 5e6) for r in (1000.0, 2000.0, 3000.0)]
-    late = [RateStep(1000, 1000, 5e6), RateStep(2000, 2000, 50e6), RateStep(3000, 3000, 5e6)]
-    behind = [RateStep(1000, 900, 5e6)]
-
-    assert rate_at_slo([good, late], 10e6) == 1000
-    assert rate_at_slo([good], 10e6) == 3000
-    assert rate_at_slo([behind], 10e6) is None
-    assert rate_at_slo([], 10e6) is None
-
-
-def test_the_knee_has_the_most_rate_per_response_time() -> None:
-    steps = [RateStep(r, r, 0) for r in (1000.0, 2000.0, 3000.0)]
-
-    assert knee(steps, [1e6, 1.2e6, 5e6]).offered_iops == 2000
 
 
 def test_the_data_may_ask_for_more_drives_than_the_load() -> None:

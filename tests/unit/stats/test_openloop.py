@@ -18,6 +18,7 @@ from ssdbench.stats.openloop import (
     blocked,
     confidence_of_lowest,
     found_all_busy,
+    highest_kept,
     judged,
     stalls,
 )
@@ -53,6 +54,20 @@ def test_a_rate_that_held_by_luck_above_one_that_failed_counts_for_nothing() -> 
 
     assert search.held_iops is None
     assert (search.next_iops() or math.inf) < 500
+
+
+def test_a_rate_above_a_failed_one_or_above_what_the_drive_completes_does_not_count() -> None:
+    def offered(iops: float, *, kept: bool = True) -> OfferedRate:
+        return OfferedRate(offered_iops=iops, achieved_iops=iops, kept=kept, reason="")
+
+    good = [offered(iops) for iops in (3000.0, 1000.0, 2000.0)]
+    late = [offered(1000.0), offered(2000.0, kept=False), offered(3000.0)]
+
+    assert highest_kept(good) == 3000
+    assert highest_kept(late) == 1000
+    assert highest_kept(late[1:]) == 0
+    assert highest_kept(good, 2500.0) == 2000
+    assert highest_kept([]) == 0
 
 
 def test_the_lowest_of_five_is_below_the_median_with_97_percent() -> None:
