@@ -8,6 +8,7 @@ code.
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
 from typing import Any, ClassVar, dataclass_transform
@@ -92,6 +93,12 @@ class Finding(Model):
     def __hash__(self) -> int:
         """Hash all fields except the numbers: the message repeats them, and a dict has no hash."""
         return hash((self.code, self.severity, self.message, self.point, self.repeat, self.stage))
+
+
+def with_codes(verdict: str, findings: Iterable[Finding]) -> str:
+    """Add to a verdict the codes of findings against it: `NOT VALIDATED (changed, trend)`."""
+    codes = [f.code.value for f in findings if f.severity is Severity.INVALIDATES]
+    return f"{verdict} ({', '.join(dict.fromkeys(codes))})" if codes else verdict
 
 
 @dataclass_transform(frozen_default=True)

@@ -18,7 +18,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.model.finding import Severity
+from ssdbench.model.finding import with_codes
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
 from ssdbench.stats.compare import ALPHA, Comparison, Key, holm, independent, points_of
@@ -26,12 +26,12 @@ from ssdbench.stats.distributions import f_upper_p
 from ssdbench.stats.estimate import lower_tolerance
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.lots import tolerance
+from ssdbench.stats.series import Floats
 
 LEAST_LEFT = 4  # degrees of freedom of the error
 LEAST_PER_LEVEL = 2  # drives per level of a condition, on average
 _NOTHING = 1e-9
 
-Floats = npt.NDArray[np.float64]
 Condition = Sequence[str | float | None]  # of each drive; None where it is not known
 
 
@@ -147,7 +147,6 @@ _NORMAL = NormalDist()
 class Outliers:
     """Hold the deviations of drives in several fleets; an array's last axis is the drives."""
 
-    median: Floats
     spread: Floats  # MAD of the fleet as a standard deviation, over its median
     deviation: Floats  # of each drive from the median, over the median
     limit: Floats  # deviation above which a drive is an outlier
@@ -177,7 +176,7 @@ def outliers(rates: Sequence[float] | Floats, *, tests: int = 1) -> Outliers | N
     limit = np.where(
         spread <= contradicts * USUAL_SPREAD, usual, np.maximum(usual, factor * spread)
     )
-    return Outliers(median, spread, deviation, limit)
+    return Outliers(spread, deviation, limit)
 
 
 @cache
@@ -332,7 +331,17 @@ def population(members: Sequence[Member], questions: Questions) -> tuple[LotPoin
         _point(members, key, [own.get(key) for own in points], questions, tests=len(keys))
         for key in keys
     ]
-    return _corrected(found)
+    known = [e.p for point in found for e in point.effects if e.p is not None]
+    corrected = iter(holm(known) if known else ())
+    return tuple(
+        replace(
+            point,
+            effects=tuple(
+                e if e.p is None else replace(e, p=next(corrected)) for e in point.effects
+            ),
+        )
+        for point in found
+    )
 
 
 def _point(
@@ -353,6 +362,7 @@ def _point(
         for place, away, is_outlier in zip(sound, judged.deviation, judged.odd, strict=True):
             rates[place] = replace(rates[place], deviation=float(away), odd=bool(is_outlier))
     spread = None if judged is None else float(judged.spread)
+    normal = lower_tolerance(means) if len(means) == len(rates) else None
     conditions: dict[str, Condition] = {
         name: [members[place].conditions.get(name) for place in sound]
         for name in (members[0].conditions if members else ())
@@ -364,7 +374,7 @@ def _point(
         spread=spread,
         of_lot=None if questions.lot is None else promise(counts, lot=questions.lot),
         of_model=promise(counts),
-        normal_iops=_normal(means, len(rates)),
+        normal_iops=None if normal is None else max(0.0, normal),
         asked=_wanted_rate(counts, questions),
         of_set=None if questions.set_drives is None else of_set(counts, questions.set_drives),
         odd_limit=None if judged is None else float(judged.limit),
@@ -389,9 +399,7 @@ def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
     )
     why = ""
     if point.verdict != VALIDATED:
-        against = [f.code.value for f in point.findings if f.severity is Severity.INVALIDATES]
-        codes = f" ({', '.join(dict.fromkeys(against))})" if against else ""
-        why = f"the point is {point.verdict}{codes}"
+        why = f"the point is {with_codes(point.verdict, point.findings)}"
     elif result.verdict != VALIDATED:
         why = f"the run is {result.verdict}"
     elif mean is None or low is None or not math.isfinite(mean) or not math.isfinite(low):
@@ -414,12 +422,6 @@ def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
         confidence=tolerance.confidence(drawn, place - 1, lot=lot),
         needed=tolerance.needed(failing, lot=lot),
     )
-
-
-def _normal(means: Sequence[float], drives: int) -> float | None:
-    """Return the tolerance bound if drives' means are normally distributed; None without a mean."""
-    bound = lower_tolerance(means) if len(means) == drives else None
-    return None if bound is None else max(0.0, bound)
 
 
 def _wanted_rate(counts: Sequence[float], questions: Questions) -> WantedRate | None:
@@ -466,20 +468,6 @@ def _latencies(drives: Sequence[Mapping[str, Histogram]]) -> list[Latency]:
                 Latency(direction, name, merged.percentile_ns(quantile), *single[-1], slow[0])
             )
     return found
-
-
-def _corrected(points: Sequence[LotPoint]) -> tuple[LotPoint, ...]:
-    known = [e.p for point in points for e in point.effects if e.p is not None]
-    corrected = iter(holm(known) if known else ())
-    return tuple(
-        replace(
-            point,
-            effects=tuple(
-                e if e.p is None else replace(e, p=next(corrected)) for e in point.effects
-            ),
-        )
-        for point in points
-    )
 
 
 LEAST_DRIVES = 2

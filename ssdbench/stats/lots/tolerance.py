@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ssdbench.stats.distributions import (
     binomial_at_most,
@@ -19,12 +18,11 @@ from ssdbench.stats.distributions import (
     hypergeometric_at_most,
     smallest,
 )
+from ssdbench.stats.series import Floats
 
 SHARE = 0.05  # of the drives that may be below a promised rate
 CONFIDENCE = 0.95
 MOST_DRIVES = 1_000_000  # in a lot or a set
-
-Floats = npt.NDArray[np.float64]
 
 
 def confidence(drawn: int, below: int = 0, *, lot: int | None = None) -> float:

@@ -8,8 +8,9 @@ outcome is "cannot tell".
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Code, Finding, with_codes
 from ssdbench.model.point import Estimate, PointResult
 from ssdbench.model.profile.accept import (
     WHOLE_PERCENT,
@@ -63,7 +64,6 @@ class Subject:
 
     stage: str
     workload: str  # for people
-    validated: bool
     why_not: str = ""  # one clause; empty if it is validated
     at_most: bool = False  # the rate still changed, so the true rate is not higher
     missed: str = ""  # why the drive did not keep up with an offered load, if that is VALIDATED
@@ -108,7 +108,6 @@ def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[L
                 Subject(
                     stage=stage.name,
                     workload=found.workload,
-                    validated=not stage.why_not,
                     why_not=f"it is {found.verdict} ({stage.why_not})" if stage.why_not else "",
                     missed="" if stage.why_not else found.missed,
                     numbers=dict(_numbers(found.estimates, which, moving=False)),
@@ -160,13 +159,11 @@ def _subject(result: RunResult, stage: StageResult, point: PointResult, which: W
     label = own[0].label if own else point.point.label()
     if which.direction == TRIM and not own:  # the point as a whole has only reads and writes
         estimates = tuple(e for one in point.streams for e in one.estimates)
-    against = [f for f in _findings(point) if f.severity is Severity.INVALIDATES]
     valid = point.verdict == "VALIDATED"
     return Subject(
         stage=stage.name,
         workload=label,
-        validated=valid,
-        why_not="" if valid else _against(point.verdict, against),
+        why_not="" if valid else f"it is {with_codes(point.verdict, _findings(point))}",
         at_most=point.unsteady,
         numbers=dict(_numbers(estimates, which, moving=point.unsteady)),
         facts=tuple(_facts(result, point)),
@@ -175,11 +172,6 @@ def _subject(result: RunResult, stage: StageResult, point: PointResult, which: W
 
 def _findings(point: PointResult) -> tuple[Finding, ...]:
     return point.findings + tuple(f for repeat in point.repeats for f in repeat.findings)
-
-
-def _against(verdict: str, findings: Iterable[Finding]) -> str:
-    codes = ", ".join(dict.fromkeys(finding.code.value for finding in findings))
-    return f"it is {verdict}" + (f" ({codes})" if codes else "")
 
 
 def _numbers(
@@ -254,7 +246,6 @@ def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
             yield Subject(
                 stage=stage.name,
                 workload=f"{cell}, {stage.title}",
-                validated=False,
                 why_not="a standard test's averages have no bound, and its rule validates nothing"
                 if found.steady
                 else "it was not steady by the rule of the standard",
@@ -268,13 +259,11 @@ def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
 def _of_replay(stage: StageResult, which: Which) -> Iterator[Subject]:
     found = stage.found
     if isinstance(found, ReplayFound) and found.name == which.replay:
-        against = [f for f in stage.findings if f.severity is Severity.INVALIDATES]
         valid = found.verdict == "VALIDATED"
         yield Subject(
             stage=stage.name,
             workload=f"replay of {found.name}, {found.loop} loop",
-            validated=valid,
-            why_not="" if valid else _against(found.verdict, against),
+            why_not="" if valid else f"it is {with_codes(found.verdict, stage.findings)}",
             numbers=dict(_numbers(found.estimates, which, moving=False)),
             facts=(found.sent,),
         )
@@ -318,6 +307,7 @@ class _Limit:
     wanted: float
     own: bool = True
     direction: str = ""  # of a percentile: read or write; empty for the slower one
+    stated: float | None = None  # the figure of the datasheet
 
     @property
     def lowest(self) -> bool:
@@ -335,10 +325,6 @@ class _Limit:
         """Return the workloads that are limited, restricted to the direction of the limit."""
         return of.model_copy(update={"direction": self.direction}) if self.direction else of
 
-    @property
-    def unit(self) -> str:
-        return UNITS.get(self.metric, "ns")
-
     def kept_by(self, value: float) -> bool:
         """Tell whether this value keeps the limit."""
         if self.lowest:
@@ -346,14 +332,10 @@ class _Limit:
         return value <= self.wanted * (1 + CLOSE)
 
 
-def accepted(result: RunResult, targets: Sequence[Target]) -> tuple[Accepted, ...]:
-    """Return one row for each number of each target, in the order of the profile."""
-    return tuple(row for target in targets for row in _rows(result, target))
-
-
 def with_accepted(result: RunResult, targets: Sequence[Target]) -> RunResult:
-    """Return the result together with the outcomes of the targets."""
-    return result.model_copy(update={"accepted": accepted(result, targets)})
+    """Add to the result one row for each number of each target, in the order of the profile."""
+    rows = tuple(row for target in targets for row in _rows(result, target))
+    return result.model_copy(update={"accepted": rows})
 
 
 def whole(rows: Sequence[Accepted]) -> Outcome | None:
@@ -369,7 +351,7 @@ def _rows(result: RunResult, target: Target) -> Iterator[Accepted]:
             row = _of_load(result, target, limit, target.at)
         else:
             row = _of_worst(result, target, limit)
-        yield _beside_datasheet(row, target.datasheet)
+        yield _beside_datasheet(row, limit, target.datasheet)
 
 
 def _limits(target: Target) -> Iterator[_Limit]:
@@ -378,19 +360,17 @@ def _limits(target: Target) -> Iterator[_Limit]:
     for name in UNITS:
         own, stated = getattr(target, name), getattr(sheet, name, None)
         if own is not None:
-            yield _Limit(name, own)
+            yield _Limit(name, own, stated=stated)
         elif stated is not None:
-            yield _Limit(name, stated if name in UPPER else stated * share, False)
+            wanted = stated if name in UPPER else stated * share
+            yield _Limit(name, wanted, own=False, stated=stated)
     for name in dict.fromkeys((*target.latency, *sheet.latency)):
         own_s = target.latency.get(name)
         limit_s = sheet.latency[name] if own_s is None else own_s
+        stated = sheet.latency[name] * NS_PER_S if name in sheet.latency else None
         direction, _ = direction_of(name)
-        yield _Limit(_metric(name), limit_s * NS_PER_S, own_s is not None, direction)
-
-
-def _metric(name: str) -> str:
-    """Return the metric of a percentile, such as `lat_read_p99_ns` for `read p99`."""
-    return f"lat_{name.replace(' ', '_')}_ns"
+        metric = f"lat_{name.replace(' ', '_')}_ns"  # `lat_read_p99_ns` for `read p99`
+        yield _Limit(metric, limit_s * NS_PER_S, own_s is not None, direction, stated)
 
 
 def _of_worst(result: RunResult, target: Target, limit: _Limit) -> Accepted:
@@ -410,16 +390,16 @@ def _of_worst(result: RunResult, target: Target, limit: _Limit) -> Accepted:
 def _judged(named: str, subject: Subject, limit: _Limit) -> Accepted:
     number = subject.numbers.get(limit.estimate)
     outcome, why = _outcome(subject, number, limit)
-    row = _row(named, limit, outcome, why)
-    seen = number and number.pessimistic
-    return row.model_copy(
-        update={
-            "stage": subject.stage,
-            "workload": subject.workload,
-            "seen": seen,
-            "middle": number.middle if number else None,
-            "worse_because": _apart(subject, limit, number),
-        }
+    return _row(
+        named,
+        limit,
+        outcome,
+        why,
+        stage=subject.stage,
+        workload=subject.workload,
+        seen=number and number.pessimistic,
+        middle=number.middle if number else None,
+        worse_because=_apart(subject, limit, number),
     )
 
 
@@ -431,7 +411,7 @@ def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Ou
         return "cannot tell", untold if limit.metric in POWER else "the number was not measured"
     if subject.missed:
         return "fail", f"the drive does not keep up with the load: {subject.missed}"
-    if not subject.validated:
+    if subject.why_not:
         moves = subject.at_most and limit.metric not in POWER  # the power also moves
         if moves and limit.lowest and not limit.kept_by(number.middle):
             return "fail", f"even the highest rate it may have is too low; {subject.why_not}"
@@ -481,8 +461,7 @@ def _of_load(result: RunResult, target: Target, limit: _Limit, at: OfferedLoad) 
     if rows:
         return min(rows, key=lambda row: WORST_FIRST.index(row.outcome))
     why = "the latency at this load was not measured"
-    row = _row(target.name or target.of.label(), limit, "cannot tell", why)
-    return row.model_copy(update={"load": _load(at, None)})
+    return _row(target.name or target.of.label(), limit, "cannot tell", why, load=_load(at, None))
 
 
 def _load(load: OfferedLoad, needed: float | None) -> str:
@@ -506,47 +485,39 @@ def _of_amplification(result: RunResult, target: Target, limit: _Limit) -> Accep
         outcome, why = "cannot tell", "the steps of the drive's counters are too large to tell"
     else:
         outcome, why = "fail", "even the lowest value that the counters allow is above the limit"
-    seen = {"seen": high, "middle": written.amplification}
     facts = ("it is for the whole run, including fills and warm-ups",)
-    return _row(named, limit, outcome, why).model_copy(update={**seen, "worse_because": facts})
+    middle = written.amplification
+    return _row(named, limit, outcome, why, seen=high, middle=middle, worse_because=facts)
 
 
-def _row(named: str, limit: _Limit, outcome: Outcome, why: str) -> Accepted:
+def _row(named: str, limit: _Limit, outcome: Outcome, why: str, **known: Any) -> Accepted:
     return Accepted(
         target=named,
         metric=limit.metric,
-        unit=limit.unit,
+        unit=UNITS.get(limit.metric, "ns"),
         direction="at least" if limit.lowest else "at most",
         wanted=limit.wanted,
         outcome=outcome,
         why=why,
+        **known,
     )
 
 
-def _beside_datasheet(row: Accepted, sheet: Datasheet | None) -> Accepted:
+def _beside_datasheet(row: Accepted, limit: _Limit, sheet: Datasheet | None) -> Accepted:
     """Add the datasheet's figure, and the reasons if the measured figure is worse."""
-    stated = None if sheet is None else _stated(sheet, row.metric)
-    if sheet is None or stated is None:
+    if sheet is None or limit.stated is None:
         return row.model_copy(update={"worse_because": ()})
-    limit = replace(_Limit(row.metric, row.wanted), wanted=stated)
-    worse = row.seen is not None and not limit.kept_by(row.seen)
+    stated = replace(limit, wanted=limit.stated)
+    worse = row.seen is not None and not stated.kept_by(row.seen)
     reasons = [*_other_conditions(row, sheet), *row.worse_because] if worse else []
     return row.model_copy(
         update={
-            "datasheet": stated,
+            "datasheet": limit.stated,
             "datasheet_conditions": sheet.told(),
             "datasheet_source": sheet.source,
             "worse_because": tuple(reasons),
         }
     )
-
-
-def _stated(sheet: Datasheet, metric: str) -> float | None:
-    if metric.startswith("lat_"):
-        names = {_metric(name): seconds for name, seconds in sheet.latency.items()}
-        return names[metric] * NS_PER_S if metric in names else None
-    found: float | None = getattr(sheet, metric, None)
-    return found
 
 
 def _other_conditions(row: Accepted, sheet: Datasheet) -> Iterator[str]:

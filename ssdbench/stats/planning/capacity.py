@@ -149,7 +149,10 @@ def plan(
     for_load = _ceiling(load / (bound_iops * demand.utilisation))
     for_rebuild = _ceiling((load + demand.rebuild_iops) / (bound_iops * DEGRADED_UTILISATION))
     worn = endurance or Endurance()
-    for_capacity = _for_capacity(demand, worn.capacity_bytes)
+    for_data = None  # drives that hold the data, before rounding up
+    if demand.capacity_bytes is not None and worn.capacity_bytes:
+        for_data = demand.capacity_bytes / worn.capacity_bytes
+    for_capacity = None if for_data is None else _ceiling(for_data)
     for_rate = max(for_load, for_rebuild, for_capacity or 0) + demand.reserve
     for_rate = max(for_rate, least_drives)
     wear = _wear(for_rate, demand, worn)
@@ -161,8 +164,8 @@ def plan(
     used = {limit: load / (rate * demand.utilisation) for limit, rate in rates.items() if rate} | {
         Limit.RESERVE: (load + demand.rebuild_iops) / (bound_iops * DEGRADED_UTILISATION)
     }
-    if for_capacity is not None and demand.capacity_bytes is not None:
-        used[Limit.CAPACITY] = demand.capacity_bytes / worn.capacity_bytes
+    if for_data is not None:
+        used[Limit.CAPACITY] = for_data
     needs = [
         Need(limit, _ceiling(drives_used) + demand.reserve, 1 - drives_used / left)
         for limit, drives_used in used.items()
@@ -173,7 +176,9 @@ def plan(
         unused = 1 - (least_drives - demand.reserve) / left
         needs.append(Need(Limit.LATENCY, least_drives, unused or None))
     if wear is not None and wear.rated:
-        needs.append(_need_of_wear(wear, drives))
+        needed = wear.drives_for_wear
+        unused_rating = None if needed is None else 1 - wear.drives_worn / drives
+        needs.append(Need(Limit.WEAR, needed, unused_rating))
     return Plan(
         drives=drives,
         bound_iops=bound_iops,
@@ -203,11 +208,6 @@ def plan(
     )
 
 
-def _need_of_wear(wear: "Wear", drives: int) -> Need:
-    needed = wear.drives_for_wear
-    return Need(Limit.WEAR, needed, None if needed is None else 1 - wear.drives_worn / drives)
-
-
 def _decided_by(needs: Sequence[Need]) -> Limit:
     """Return the limit that needs the most drives; of equal limits, the one with less headroom.
 
@@ -219,12 +219,6 @@ def _decided_by(needs: Sequence[Need]) -> Limit:
         return drives, need.limit is not Limit.LATENCY, -(need.headroom or 0.0)
 
     return max(needs, key=place).limit
-
-
-def _for_capacity(demand: Demand, drive_bytes: int) -> int | None:
-    if demand.capacity_bytes is None or not drive_bytes:
-        return None
-    return _ceiling(demand.capacity_bytes / drive_bytes)
 
 
 def short_hours(failures_per_year: float, rebuild_s: float, reserve: int) -> float:

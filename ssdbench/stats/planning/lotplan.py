@@ -52,27 +52,24 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
     The plan uses the point that limits the weakest drive whose rate is known.
     """
     alone = [capacity_answer(result, wanted) for result in results]
-    known = [one for one in alone if one.point is not None]
+    known = [(one, one.point) for one in alone if one.point is not None]
     if not known:
         return LotAnswer(spread, (0.0,) * len(results), alone[0])
-    weakest = min(known, key=lambda one: inf if one.usable_iops is None else one.usable_iops)
-    if weakest.point is None:  # cannot happen; for the type checker
-        raise ValueError("a plan needs a point")
-    workload = weakest.point.point.workload
+    weakest, point = min(known, key=lambda p: inf if p[0].usable_iops is None else p[0].usable_iops)
+    workload = point.point.workload
     same = {
         "block_bytes": workload.block_bytes,
         "read_percent": workload.read_percent,
-        "outstanding": outstanding_of(weakest.point),
+        "outstanding": outstanding_of(point),
     }
     answers = [capacity_answer(result, wanted.model_copy(update=same)) for result in results]
     rates = tuple(0.0 if one.reasons or one.no else one.usable_iops or 0.0 for one in answers)
     place = alone.index(weakest)
-    demand = demand_of(wanted, weakest.point)
+    demand = demand_of(wanted, point)
     endurance = endurance_of(results[place], wanted, weakest.waf)
     made = None
     if any(rates):
-        asked = _Asked(spread, rates)
-        made = asked.plan(lambda rate: plan(rate, demand, endurance))
+        made = _fitting(spread, rates, lambda rate: plan(rate, demand, endurance))
     reasons = list(_reasons(results, answers, rates))
     if made is None:
         reasons.append("no number of these drives is shown to carry the demand")
@@ -84,7 +81,7 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
             f"reach the slowest measured drive is {sure:g} %)"
         )
     latencies, other_iops = (
-        latencies_at(results[place], weakest.point, made.planned_iops) if made else ((), None)
+        latencies_at(results[place], point, made.planned_iops) if made else ((), None)
     )
     answer = replace(
         weakest,
@@ -103,34 +100,29 @@ def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Sprea
     return LotAnswer(spread, rates, with_verdict(answer))
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    spread: Spread
-    rates: tuple[float, ...]
+def _fitting(spread: Spread, rates: Sequence[float], of: Callable[[float], Plan]) -> Plan | None:
+    """Return a plan whose number of drives fits its rate per drive; None if no plan fits.
 
-    def rate(self, drives: int) -> float:
-        """Return the IOPS to plan for each drive in a set of `drives` drives."""
-        if self.spread is Spread.BALANCED:
-            return float(tolerance.sum_of(self.rates, drives)) / drives
-        slowest = tolerance.slowest_of(self.rates, drives)
-        return min(self.rates) if slowest is None else float(slowest)
+    If a larger set would need fewer drives than it has, the plan of the smaller set is returned.
+    """
+    made = of(max(rates))
+    for _ in range(_MOST_ROUNDS):
+        rate = _rate(spread, rates, made.drives)
+        if rate <= 0 or made.drives > MOST_DRIVES:
+            return None
+        again = of(rate)
+        if again.drives <= made.drives:
+            return made if again.drives < made.drives else again
+        made = again
+    return None
 
-    def plan(self, of: Callable[[float], Plan]) -> Plan | None:
-        """Return a plan whose number of drives fits its rate per drive; None if no plan fits.
 
-        If a larger set would need fewer drives than it has, the plan of the smaller set is
-        returned.
-        """
-        made = of(max(self.rates))
-        for _ in range(_MOST_ROUNDS):
-            rate = self.rate(made.drives)
-            if rate <= 0 or made.drives > MOST_DRIVES:
-                return None
-            again = of(rate)
-            if again.drives <= made.drives:
-                return made if again.drives < made.drives else again
-            made = again
-        return None
+def _rate(spread: Spread, rates: Sequence[float], drives: int) -> float:
+    """Return the IOPS to plan for each drive in a set of `drives` drives."""
+    if spread is Spread.BALANCED:
+        return float(tolerance.sum_of(rates, drives)) / drives
+    slowest = tolerance.slowest_of(rates, drives)
+    return min(rates) if slowest is None else float(slowest)
 
 
 def _reasons(

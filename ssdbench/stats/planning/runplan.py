@@ -10,11 +10,11 @@ latency found a lower rate that kept the limit, the plan uses that rate.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ssdbench.model.finding import Severity
+from ssdbench.model.finding import with_codes
 from ssdbench.model.point import PointResult
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.profile.plan import no_point, sweep_for
@@ -69,9 +69,7 @@ def unknown(
         (reads is None, "rate of reads alone at this block size", "no room for reads",
          "a point of 100 % reads in the profile, which settles"),
     )  # fmt: skip
-    return tuple(
-        Unknown(what, without, option) for absent, what, without, option in inputs if absent
-    )
+    return tuple(Unknown(*words) for absent, *words in inputs if absent)
 
 
 USUAL_BLOCK_BYTES = 4096
@@ -217,6 +215,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     bound = None if point.unsteady else _bound(point)
     slo, slo_why_not, slo_reasons, slo_notes = _within_slo(result, wanted, point)
     usable = min(bound, slo) if bound and slo is not None else bound
+    writes = point.point.workload.writes
     waf, source = _amplification(result, wanted)
     reads = _read_bound(result, point)
     worn = endurance_of(result, wanted, waf)
@@ -225,14 +224,14 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     rate, within = _by_depth(wanted, points, point, bound, slo)
     made = plan(rate, demand, worn, slo_iops=within) if rate and usable else None
     rounds, rounds_why_not = _missed_rounds(result, wanted, point, made) if made else ((), "")
+    least: int | None = rounds[-1].drives if rounds else 0
     if rate and rounds:
-        least = rounds[-1].drives
-        made = plan(rate, demand, worn, slo_iops=within, least_drives=least)
+        made = plan(rate, demand, worn, slo_iops=within, least_drives=rounds[-1].drives)
     latencies, other_iops = latencies_at(result, point, made.planned_iops) if made else ((), None)
     limits = limits_s(wanted, point.point.workload.read_percent)
     reasons, no = list(_not_valid(result, point, rivals)), ""
     if rounds and kept_limits(rounds[-1], limits) is False:
-        made, told = None, missed_words(rounds, limits)
+        made, least, told = None, None, missed_words(rounds, limits)
         if len(rounds) > 1:
             no = told
         else:  # one round is no proof that more drives are not enough, either
@@ -255,7 +254,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             simulated=simulated,
             point=point,
             why_point=why,
-            depths=tuple(_with_rounds(_depths(result, wanted, point, worn), rounds, made)),
+            depths=tuple(_depths(result, wanted, point, worn, least)),
             bound_iops=bound,
             slo_iops=slo,
             slo_why_not=slo_why_not,
@@ -270,12 +269,12 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             incomplete=() if no else tuple(_incomplete(result, wanted, point)),
             unknown=unknown(
                 wanted,
-                writes=point.point.workload.writes,
+                writes=writes,
                 waf=waf,
                 reads=reads,
                 power_w=power_w,
             ),
-            notes=(*slo_notes, *_notes(point)),
+            notes=(*slo_notes, *([WEAR_NOTE] if writes else [])),
             latencies=latencies,
             other_load_iops=other_iops,
             missed_drives=rounds[0].drives if rounds and made else None,
@@ -375,17 +374,6 @@ def _known_loads(
     return max((iops for iops in kept if least is None or iops < least), default=None), least
 
 
-def _with_rounds(
-    depths: Iterable[Depth], rounds: Sequence[PlannedRound], made: Plan | None
-) -> Iterator[Depth]:
-    """Raise the drives at each depth to the number that keeps p99; None if no number keeps it."""
-    for depth in depths:
-        if not rounds or depth.drives is None:
-            yield depth
-        else:
-            yield replace(depth, drives=max(depth.drives, rounds[-1].drives) if made else None)
-
-
 def kept_limits(offered: PlannedRound, limits: dict[str, float]) -> bool | None:
     """Tell whether a round kept these limits of p99 (in seconds); None if this is not known."""
     if offered.missed:
@@ -445,9 +433,16 @@ def outstanding_of(point: PointResult) -> int:
 
 
 def _depths(
-    result: RunResult, wanted: CapacityPlan, chosen: PointResult, worn: Endurance
+    result: RunResult,
+    wanted: CapacityPlan,
+    chosen: PointResult,
+    worn: Endurance,
+    least: int | None,
 ) -> Iterator[Depth]:
-    """Yield the drives that the demand needs at each measured depth of the plan's workload."""
+    """Yield the drives that the demand needs at each measured depth of the plan's workload.
+
+    `least` is the number of drives that keeps p99; None if no number keeps it.
+    """
     workload = chosen.point.workload
     kind = {"block_bytes": workload.block_bytes, "read_percent": workload.read_percent}
     invalid = result.verdict != "VALIDATED"
@@ -457,12 +452,13 @@ def _depths(
         point = min(here, key=_bound)
         unsteady = any(one.unsteady for one in here)
         bound = None if unsteady else _bound(point)
+        drives = plan(bound, demand_of(wanted, point), worn).drives if bound else None
         yield Depth(
             outstanding=outstanding,
             workload=point.point.workload.label(),
             bound_iops=bound,
             p99_upper_ns=_p99_upper_ns(point),
-            drives=plan(bound, demand_of(wanted, point), worn).drives if bound else None,
+            drives=None if drives is None or least is None else max(drives, least),
             used=point is chosen,
             unsteady=unsteady,
             verdict="NOT VALIDATED" if invalid or point.verdict != "VALIDATED" else "VALIDATED",
@@ -516,16 +512,10 @@ def _missing(result: RunResult, wanted: CapacityPlan) -> str:
         return f"no point was measured: add `{sweep_for(wanted)}`"
     if used(points, wanted):
         return "no measured point that fits the plan has a bound"
-    kinds = _kinds(points)
-    measured = f"; measured were {', '.join(kinds)}" if kinds else ""
-    return no_point(wanted) + measured
-
-
-def _kinds(points: Sequence[PointResult]) -> list[str]:
-    """List the block sizes and read shares that were measured and that a plan could use."""
     workloads = [p.point.workload for p in points if _whole_drive(p) and _has_bound(p)]
     kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads if not w.streams})
-    return [f"{format_size(block)} with {read} % reads" for block, read in kinds]
+    told = ", ".join(f"{format_size(block)} with {read} % reads" for block, read in kinds)
+    return no_point(wanted) + (f"; measured were {told}" if told else "")
 
 
 def _whole_drive(point: PointResult) -> bool:
@@ -569,9 +559,7 @@ def _not_valid(
     result: RunResult, point: PointResult, rivals: Sequence[PointResult]
 ) -> Iterator[str]:
     if point.verdict != "VALIDATED":
-        against = [f for f in point.findings if f.severity is Severity.INVALIDATES]
-        codes = ", ".join(dict.fromkeys(finding.code.value for finding in against))
-        yield f"the point behind the plan is {point.verdict}" + (f" ({codes})" if codes else "")
+        yield f"the point behind the plan is {with_codes(point.verdict, point.findings)}"
     moving = sum(rival.unsteady for rival in rivals if rival is not point)
     if moving:
         yield f"{counted(moving, 'point')} that may be lower did not settle"
@@ -654,13 +642,12 @@ def latencies_at(
     if not near:
         loads = [one.measured_iops for one in known]
         return (), min(loads, key=lambda iops: abs(math.log(iops / planned_iops)), default=None)
-    stage = near[0].stage
     worst: dict[str, PlannedLatency] = {}
-    for one in near:
+    for one in (one for one in near if one.stage == near[0].stage):
         kept = worst.setdefault(one.direction, one)
-        if one.stage == stage and (one.upper_ns or math.inf) > (kept.upper_ns or math.inf):
+        if (one.upper_ns or math.inf) > (kept.upper_ns or math.inf):
             worst[one.direction] = one
-    return tuple(one for one in worst.values() if one.stage == stage), None
+    return tuple(worst.values()), None
 
 
 def _of_loads(result: RunResult, point: PointResult) -> Iterator[PlannedLatency]:
@@ -813,11 +800,7 @@ def _incomplete(result: RunResult, wanted: CapacityPlan, point: PointResult) -> 
         )
 
 
-def _notes(point: PointResult) -> Iterator[str]:
-    if point.point.workload.writes:
-        yield "wear counts the whole demand, day and night, spread over all drives"
-
-
+WEAR_NOTE = "wear counts the whole demand, day and night, spread over all drives"
 DEMANDS = (0.5, 1.25, 1.5, 2.0)  # times as much
 LIMITS = (0.5, 2.0)  # times as long
 UTILISATIONS = (50.0, 60.0, 70.0, 80.0)  # percent

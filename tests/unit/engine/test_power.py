@@ -19,7 +19,7 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.profile.accept import Target
 from ssdbench.report.tables import results_table, summary_table
 from ssdbench.stats.bounds.point import judge_point
-from ssdbench.stats.planning.acceptance import accepted
+from ssdbench.stats.planning.acceptance import with_accepted
 from ssdbench.stats.planning.runplan import power_of
 from ssdbench.target.nvme import HEALTH_LOG, energy_wh, facts, interval_watts, power_histogram
 from tests.support.builders import a_small_run
@@ -346,7 +346,7 @@ def test_targets_of_watts_are_judged_only_by_measured_power(tmp_path: Path) -> N
         stages = list(run.stages)
         stages[place] = stage.model_copy(update={"found": found})
         result = run.model_copy(update={"stages": tuple(stages)})
-        rows = accepted(result, [Target.model_validate(limits)])
+        rows = with_accepted(result, [Target.model_validate(limits)]).accepted
         return [(row.outcome, row.why) for row in rows]
 
     assert outcomes(told, watts=8.5)[0][0] == "pass"

@@ -23,7 +23,7 @@ from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.report.view.capacity import answer_line
 from ssdbench.stages.plannedload import PlannedLoad
 from ssdbench.stages.ratesearch import window_s
-from ssdbench.stats.planning.acceptance import accepted
+from ssdbench.stats.planning.acceptance import with_accepted
 from ssdbench.stats.planning.capacity import Limit
 from ssdbench.stats.planning.runplan import capacity_answer
 from tests.support.builders import StoredRunBuilder
@@ -159,7 +159,7 @@ def test_p99_is_measured_at_the_load_that_the_count_gives_in_at_most_two_rounds(
             "latency": {"read p99": limit},
         }
     )
-    (row,) = accepted(result, [target])
+    (row,) = with_accepted(result, [target]).accepted
     assert row.outcome == ("pass" if rounds[-1][2] else "fail")
     assert row.load.startswith("at the planned load of one drive, ")
 

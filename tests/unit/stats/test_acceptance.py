@@ -17,7 +17,7 @@ from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.model.rundirectory import MANIFEST
 from ssdbench.model.workload import Stream
 from ssdbench.report import render
-from ssdbench.stats.planning.acceptance import accepted, whole, with_accepted
+from ssdbench.stats.planning.acceptance import whole, with_accepted
 from tests.support.builders import a_finding, a_small_run
 
 BOUND, MEAN, WORST_SECOND, UPPER_NS = 5_000.0, 6_000.0, 900.0, 3e6
@@ -58,7 +58,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult]:
 
 
 def one(result: RunResult, **target: Any) -> Accepted:
-    (row,) = accepted(result, [Target.model_validate(target)])
+    (row,) = with_accepted(result, [Target.model_validate(target)]).accepted
     return row
 
 
@@ -407,7 +407,7 @@ def test_a_latency_has_no_reason_that_is_about_the_bound_of_the_rate(
     basis = Basis(horizon_s=600.0, pieces=3, seconds=1800.0, fills=2.0)
     sheet = {"iops": 1e9, "latency": {"p99": "1us"}}
     target = Target.model_validate({"of": WRITES, "datasheet": sheet})
-    rate, latency = accepted(planted(stored[1], basis=basis), [target])
+    rate, latency = with_accepted(planted(stored[1], basis=basis), [target]).accepted
 
     assert sum("the bound is" in reason for reason in rate.worse_because) == 1
     assert latency.metric == "lat_p99_ns" and "the percentile itself" in latency.worse_because[0]
