@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -253,6 +253,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 LEAST_REPEATS = 2
 Key = tuple[object, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +313,8 @@ class Measured:
     second: int
     values: tuple[float, float]
     intervals: tuple[Interval | None, Interval | None]  # 95 %; of a rate, its lowest and highest
-    p_corrected: float | None  # of a rate, from its searches (Holm); None if it was not tested
     validated: bool
+    p_corrected: float | None = None  # of a rate, from its searches (Holm); None: not tested
 
     @property
     def differs(self) -> bool | None:
@@ -349,23 +350,16 @@ def compared(results: Sequence[RunResult]) -> Compared:
     """Compare every two of these runs, point by point."""
     points = [points_of(result) for result in results]
     raw = [
-        (key, a, b, compare(_rates(points[a][key]), _rates(points[b][key])))
-        for a, b in combinations(range(len(results)), 2)
-        for key in points[a]
-        if key in points[b] and _enough(points[a][key], points[b][key])
+        (a, b, both, compare(_rates(both[0]), _rates(both[1])))
+        for a, b, both in _in_common(points)
+        if min(len(point.repeats) for point in both) >= LEAST_REPEATS
     ]
-    searched = [_rates_of(result) for result in results]
-    rates = [
-        (_rate_pair(key, a, b, searched), _searches_compared(searched[a][key], searched[b][key]))
-        for a, b in combinations(range(len(results)), 2)
-        for key in searched[a]
-        if key in searched[b]
-    ]
+    rates = [_rate_pair(*pair) for pair in _in_common([_rates_of(result) for result in results])]
     tested = [found.p for *_, found in raw] + [found.p for _, found in rates if found]
     corrected = iter(holm(tested) if tested else ())
     pairs = tuple(
-        Pair(points[a][key].point.label(), a, b, (points[a][key], points[b][key]), found, p)
-        for (key, a, b, found), p in zip(raw, corrected, strict=False)
+        Pair(both[0].point.label(), a, b, both, found, p)
+        for (a, b, both, found), p in zip(raw, corrected, strict=False)
     )
     return Compared(
         pairs,
@@ -373,6 +367,14 @@ def compared(results: Sequence[RunResult]) -> Compared:
         tuple(replace(one, p_corrected=next(corrected)) if by else one for one, by in rates),
         (*_point_latencies(pairs), *_load_latencies(results)),
     )
+
+
+def _in_common(of_runs: Sequence[Mapping[Key, T]]) -> Iterator[tuple[int, int, tuple[T, T]]]:
+    """Yield the indices of every two runs, and each pair of values that they have in common."""
+    for a, b in combinations(range(len(of_runs)), 2):
+        for key, first in of_runs[a].items():
+            if key in of_runs[b]:
+                yield a, b, (first, of_runs[b][key])
 
 
 def _rates_of(result: RunResult) -> dict[Key, tuple[RateFound, bool]]:
@@ -393,30 +395,23 @@ def search_rates(found: RateFound) -> list[float]:
     return [highest_kept([s for s in found.steps if s.search == one]) for one in searches]
 
 
-def _searches_compared(
-    first: tuple[RateFound, bool], second: tuple[RateFound, bool]
-) -> Comparison | None:
-    rates = search_rates(first[0]), search_rates(second[0])
-    return compare(*rates) if min(map(len, rates)) >= LEAST_REPEATS else None
-
-
 def _rate_pair(
-    key: Key, a: int, b: int, searched: Sequence[dict[Key, tuple[RateFound, bool]]]
-) -> Measured:
-    both = searched[a][key], searched[b][key]
-    found = both[1][0]
-    spans = [search_rates(told) for told, _ in both]
-    return Measured(
-        label=f"{found.workload}: {found.limit}",
+    a: int, b: int, both: tuple[tuple[RateFound, bool], tuple[RateFound, bool]]
+) -> tuple[Measured, Comparison | None]:
+    """Return the rates of two searches, and the test of their difference if it is possible."""
+    (first, first_valid), (second, second_valid) = both
+    rates = search_rates(first), search_rates(second)
+    pair = Measured(
+        label=f"{second.workload}: {second.limit}",
         metric=RATE,
-        direction=found.direction or "total",
+        direction=second.direction or "total",
         first=a,
         second=b,
-        values=(both[0][0].rate_iops or 0.0, both[1][0].rate_iops or 0.0),
-        intervals=tuple((min(s), max(s)) if s else None for s in spans),  # type: ignore[arg-type]
-        p_corrected=None,
-        validated=both[0][1] and both[1][1],
+        values=(first.rate_iops or 0.0, second.rate_iops or 0.0),
+        intervals=tuple((min(s), max(s)) if s else None for s in rates),  # type: ignore[arg-type]
+        validated=first_valid and second_valid,
     )
+    return pair, compare(*rates) if min(map(len, rates)) >= LEAST_REPEATS else None
 
 
 def _point_latencies(pairs: Sequence[Pair]) -> Iterator[Measured]:
@@ -431,18 +426,14 @@ def _point_latencies(pairs: Sequence[Pair]) -> Iterator[Measured]:
 
 def _load_latencies(results: Sequence[RunResult]) -> Iterator[Measured]:
     """Yield the p99 of loads that two runs have in common."""
-    loads = [_loads_of(result) for result in results]
-    for a, b in combinations(range(len(results)), 2):
-        for key, (found, valid) in loads[a].items():
-            if key not in loads[b]:
-                continue
-            other, other_valid = loads[b][key]
-            yield from _p99_pairs(
-                f"{found.label} of {found.workload}",
-                (a, b),
-                (found.estimates, other.estimates),
-                validated=valid and other_valid,
-            )
+    for a, b, both in _in_common([_loads_of(result) for result in results]):
+        (first, first_valid), (second, second_valid) = both
+        yield from _p99_pairs(
+            f"{first.label} of {first.workload}",
+            (a, b),
+            (first.estimates, second.estimates),
+            validated=first_valid and second_valid,
+        )
 
 
 def _loads_of(result: RunResult) -> dict[Key, tuple[LoadFound, bool]]:
@@ -479,7 +470,6 @@ def _p99_pairs(
             second=runs[1],
             values=(pair[0].value, pair[1].value),
             intervals=(spans[0], spans[1]),
-            p_corrected=None,
             validated=validated,
         )
 
@@ -521,15 +511,11 @@ def _rates(point: PointResult) -> list[float]:
     return [repeat.iops for repeat in sorted(point.repeats, key=lambda r: r.sequence)]
 
 
-def _enough(*points: PointResult) -> bool:
-    return all(len(point.repeats) >= LEAST_REPEATS for point in points)
-
-
 def _left_out(
     results: Sequence[RunResult], points: Sequence[Mapping[Key, PointResult]]
 ) -> list[str]:
     sentences = []
-    for result, own, number in zip(results, points, range(len(points)), strict=True):
+    for number, (result, own) in enumerate(zip(results, points, strict=True)):
         others = [other for place, other in enumerate(points) if place != number]
         alone = [p for key, p in own.items() if not any(key in other for other in others)]
         if alone:
