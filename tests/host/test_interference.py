@@ -4,11 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ssdbench.model.found import InterferenceCurve, Points
 from ssdbench.model.result import RunResult
-from ssdbench.stats.bounds.interference import predicted_ns
 
 pytestmark = pytest.mark.host
 
@@ -40,6 +40,13 @@ def measured(directory: Path, target: str, stages: str) -> list[InterferenceCurv
     assert "interference_kept_iops" in (directory / "run/results.csv").read_text()
     assert "Latency of reads over the write load" in (directory / "run/report.html").read_text()
     return [curve for _, found in result.having(Points) for curve in found.interference]
+
+
+def predicted_ns(curve: InterferenceCurve, write_iops: float) -> float:
+    """The percentile on the lines between the measured loads."""
+    loads = [load.write_iops for load in curve.loads]
+    logs = np.log([load.value_ns for load in curve.loads])
+    return float(np.exp(np.interp(write_iops, loads, logs)))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import numpy as np
 from ssdbench.stats.bounds.evidence import (
     HORIZON_S,
     MINUTE_S,
+    Piece,
     Role,
     Stretch,
     interval_of,
@@ -135,9 +136,9 @@ def _steps(stretch: Stretch) -> Floats:
     return History.of(stretch.series).blocks(0.0, stretch.seconds, count)
 
 
-def _enough(parts: Sequence[object], horizon_s: float) -> bool:
+def _enough(parts: Sequence[Piece], horizon_s: float) -> bool:
     """Tell whether these pieces show a level: two or more, or one as long as the horizon."""
-    return len(parts) > 1 or getattr(parts[0], "seconds", 0.0) >= horizon_s - 1e-6
+    return len(parts) > 1 or parts[0].seconds >= horizon_s - 1e-6
 
 
 def _place(stretches: Sequence[Stretch], last: int, first: int) -> str:

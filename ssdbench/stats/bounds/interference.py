@@ -85,23 +85,9 @@ def _crossing(loads: Sequence[WriteLoad], limit_ns: float) -> float | None:
     """Return the write load in IOPS at which the percentile reaches the limit; None in a jump."""
     for low, high in pairwise(loads):
         if low.value_ns <= limit_ns < high.value_ns:
-            if _jumps(low, high):
-                return None
+            unsure = low.upper_ns is None or high.upper_ns is None
+            if unsure or high.value_ns > JUMP * low.value_ns:
+                return None  # there is no line between them
             share = math.log(limit_ns / low.value_ns) / math.log(high.value_ns / low.value_ns)
             return low.write_iops + share * (high.write_iops - low.write_iops)
     return None
-
-
-def predicted_ns(curve: InterferenceCurve, write_iops: float) -> float | None:
-    """Return the reads' percentile at a write load; None in a jump, or beyond measured loads."""
-    for low, high in pairwise(curve.loads):
-        if low.write_iops <= write_iops <= high.write_iops and not _jumps(low, high):
-            share = (write_iops - low.write_iops) / (high.write_iops - low.write_iops)
-            return low.value_ns * math.exp(share * math.log(high.value_ns / low.value_ns))
-    return None
-
-
-def _jumps(low: WriteLoad, high: WriteLoad) -> bool:
-    """Tell whether two neighbours differ too much, or are too unsure, for a line between them."""
-    unsure = low.upper_ns is None or high.upper_ns is None
-    return unsure or max(low.value_ns, high.value_ns) > JUMP * min(low.value_ns, high.value_ns)

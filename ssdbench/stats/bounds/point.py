@@ -37,9 +37,9 @@ def judge_point(
     """
     if not repeats or len(repeats) != len(measured):
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
-    known = sustained(evidence_of(point, repeats, measured, around or WarmUpEvidence()))
-    warmed = (around or WarmUpEvidence()).latencies_of(point.workload)
-    estimates = point_estimates(repeats, measured, known, warmed)
+    around = around or WarmUpEvidence()
+    known = sustained(evidence_of(point, repeats, measured, around))
+    estimates = point_estimates(repeats, measured, known, around.latencies_of(point.workload))
     if point.workload.paced:
         estimates = tuple(without_bound(one, "the job sets the pace") for one in estimates)
     findings = all_findings(point, repeats, measured, context, estimates, known)
@@ -50,7 +50,7 @@ def judge_point(
         streams=stream_results(point.workload, measured),
         verdict=_verdict(findings, context),
         findings=findings,
-        basis=_basis(known, around),
+        basis=_basis(known, around.rhythm_s),
     )
 
 
@@ -66,14 +66,14 @@ def without_bound(estimate: Estimate, why: str) -> Estimate:
     return estimate.model_copy(update={"bound": None, "method": f"{method}; no bound: {why}"})
 
 
-def _basis(known: Sustained, around: WarmUpEvidence | None) -> Basis:
+def _basis(known: Sustained, rhythm_s: float | None) -> Basis:
     levels = known.levels
     return Basis(
         horizon_s=known.horizon_s,
         pieces=known.pieces,
         seconds=known.seconds,
         fills=known.fills,
-        rhythm_s=around.rhythm_s if around else None,
+        rhythm_s=rhythm_s,
         lower_level_iops=levels.lower_iops if levels else None,
         upper_level_iops=levels.upper_iops if levels else None,
         lower_share=levels.lower_share if levels else None,

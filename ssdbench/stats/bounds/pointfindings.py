@@ -59,6 +59,7 @@ class _Case:
     repeats: Sequence[Repeat]
     measured: Sequence[Measured]
     context: Context
+    known: Sustained
 
 
 def all_findings(
@@ -71,11 +72,9 @@ def all_findings(
 ) -> tuple[Finding, ...]:
     """Collect all findings of a point; findings about the whole run come first."""
     given = [f for f in context.findings if f.point in (None, point.id)]
-    case = _Case(point, repeats, measured, context)
+    case = _Case(point, repeats, measured, context, known)
     own = chain.from_iterable(check(case) for check in _CHECKS)
-    steadiness = () if point.workload.rated else _spread(repeats, measured, context, known)
-    stopped = () if point.workload.paced else _stopped(known)  # a paced point has no bound
-    found = [*given, *own, *steadiness, *_changes(known), *stopped, *_few_samples(estimates)]
+    found = [*given, *own, *_few_samples(estimates)]
     return tuple(f if f.point else f.model_copy(update={"point": point.id}) for f in found)
 
 
@@ -109,16 +108,13 @@ def _unsettled(repeats: Sequence[Repeat]) -> Finding:
     ).finding(repeat=first.repeat if len(repeats) == 1 else None)
 
 
-def _rule(case: _Case) -> Iterator[Finding]:
-    if not case.context.rule_validates:
-        yield HastyRule(case.context.rule).finding()
-
-
-def _target(case: _Case) -> Iterator[Finding]:
+def _run(case: _Case) -> Iterator[Finding]:
     if not case.context.plannable:
         yield NotPlannable("the target").finding()
     if case.context.simulated:
         yield Simulated("the target").finding()
+    if not case.context.rule_validates:
+        yield HastyRule(case.context.rule).finding()
 
 
 def _repeats(case: _Case) -> Iterator[Finding]:
@@ -140,11 +136,12 @@ def _lasts(case: _Case) -> Iterator[Finding]:
         yield NotSustained(longest.settle_s, case.context.unbroken_s, why).finding()
 
 
-def _spread(
-    repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context, known: Sustained
-) -> Iterator[Finding]:
+def _spread(case: _Case) -> Iterator[Finding]:
     """Check that the repeats agree or, with two levels, that the times on the lower level agree."""
-    if levels := known.levels:
+    repeats, context = case.repeats, case.context
+    if case.point.workload.rated:
+        return
+    if levels := case.known.levels:
         yield PointOnTwoLevels(
             levels.lower_iops, levels.upper_iops, levels.lower_share, levels.visits
         ).finding()
@@ -165,35 +162,25 @@ def _spread(
         yield RepeatsVary(cv, context.cv_gate).finding()
     if modes is not None:
         yield TwoModes(modes.lower, modes.upper, modes.lower_share).finding()
-    yield from _order(repeats)
-    yield from _drift(measured)
+    drift = trend([repeat.iops for repeat in repeats], [float(r.sequence) for r in repeats])
+    if drift.p <= TREND_P and abs(drift.change) > TREND_CHANGE:
+        yield RepeatsMove(drift.change, drift.tau, drift.p).finding()
+    changes = [c for m in case.measured if (c := _second_half(m)) is not None]
+    mean, p = mean_shift(changes)
+    if p <= DRIFT_P and abs(mean) > DRIFT_CHANGE:
+        yield WindowsDrift(mean, len(changes), p).finding()
 
 
-def _changes(known: Sustained) -> Iterator[Finding]:
+def _changes(case: _Case) -> Iterator[Finding]:
+    known = case.known
     if change := known.change:
         yield RateChanged(change.before_iops, change.after_iops, change.place).finding()
     if change := known.drive_change:
         yield RateChanged(
             change.before_iops, change.after_iops, change.place, of_warm_up=True
         ).finding()
-
-
-def _stopped(known: Sustained) -> Iterator[Finding]:
-    if known.stalled_iops is not None:
+    if known.stalled_iops is not None and not case.point.workload.paced:  # paced: no bound
         yield StoppedInWarmUp(known.stalled_iops, known.mean_iops, known.horizon_s).finding()
-
-
-def _order(repeats: Sequence[Repeat]) -> Iterator[Finding]:
-    drift = trend([repeat.iops for repeat in repeats], [float(r.sequence) for r in repeats])
-    if drift.p <= TREND_P and abs(drift.change) > TREND_CHANGE:
-        yield RepeatsMove(drift.change, drift.tau, drift.p).finding()
-
-
-def _drift(measured: Sequence[Measured]) -> Iterator[Finding]:
-    changes = [c for m in measured if (c := _second_half(m)) is not None]
-    mean, p = mean_shift(changes)
-    if p <= DRIFT_P and abs(mean) > DRIFT_CHANGE:
-        yield WindowsDrift(mean, len(changes), p).finding()
 
 
 def _second_half(measured: Measured) -> float | None:
@@ -255,8 +242,9 @@ def _omission(case: _Case) -> Iterator[Finding]:
 
 def _undelivered(case: _Case) -> Iterator[Finding]:
     for number, stream in enumerate(case.point.workload.streams):
-        shares = delivered(stream, number, case.measured)
-        if shares and lacking(stream, number, case.measured):
+        seen = [m.streams[number] for m in case.measured]
+        shares = delivered(stream, seen)
+        if shares and lacking(stream, seen):
             yield Undelivered(stream.name, stream.offered_iops or 0.0, min(shares)).finding()
 
 
@@ -314,8 +302,7 @@ def _percentiles(estimates: Sequence[Estimate], direction: str, status: str) -> 
 
 
 _CHECKS: tuple[Callable[[_Case], Iterator[Finding]], ...] = (
-    _target,
-    _rule,
+    _run,
     _from_repeats,
     _lasts,
     _repeats,
@@ -325,4 +312,6 @@ _CHECKS: tuple[Callable[[_Case], Iterator[Finding]], ...] = (
     _undelivered,
     _buffer,
     lambda case: coarse(case.point.workload, case.context.remap_unit_bytes),
+    _spread,
+    _changes,
 )

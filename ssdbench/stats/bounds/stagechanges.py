@@ -193,7 +193,8 @@ def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
         return None
     t_s = np.array([piece.at_s for _, piece in parts])
     logs = np.log([piece.mean for _, piece in parts])
-    levels = _levels([number for number, _ in parts])
+    numbers = [number for number, _ in parts]
+    levels = np.equal.outer(numbers, sorted(set(numbers))).astype(np.float64)
     span_s = float(np.ptp(t_s))
     if span_s < SHORTEST_WAVE_S:
         return None
@@ -204,10 +205,6 @@ def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
     if p > WAVE_P or best[2] < LEAST_SWING:
         return None
     return Wave(period_s=best[1], swing=best[2], periods=span_s / best[1], p=p)
-
-
-def _levels(numbers: Sequence[int]) -> Floats:
-    return np.equal.outer(numbers, sorted(set(numbers))).astype(np.float64)
 
 
 def _fit(t_s: Floats, logs: Floats, levels: Floats, period_s: float) -> tuple[float, float, float]:

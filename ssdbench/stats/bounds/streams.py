@@ -43,7 +43,7 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
             estimates=(
                 *_estimates([number], measured),
                 *_flushes(stream, number, measured),
-                *_delivered(stream, number, measured),
+                *_delivered(stream, [m.streams[number] for m in measured]),
             ),
         )
         for number, stream in enumerate(streams)
@@ -107,7 +107,7 @@ def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
     return seen.flush.scaled(min(1.0, seen.write.n / every / seen.flush.n))
 
 
-def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list[float]:
+def delivered(stream: Stream, seen: Sequence[StreamSeen]) -> list[float]:
     """Return the share of its offered rate that a stream got in each repeat; empty without a rate.
 
     fio controls bytes per second, so with several sizes the number of requests varies by chance,
@@ -116,7 +116,6 @@ def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list
     """
     if not stream.offered_iops:
         return []
-    seen = [m.streams[number] for m in measured]
     if _by_bytes(stream, seen):
         return [one.moved_bytes_per_s / stream.moved_bytes_per_s for one in seen]
     return [sum(map(one.iops, DIRECTIONS)) / stream.offered_iops for one in seen]
@@ -127,7 +126,7 @@ def _by_bytes(stream: Stream, seen: Sequence[StreamSeen]) -> bool:
     return several and all(one.moved_bytes_per_s for one in seen)
 
 
-def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
+def lacking(stream: Stream, seen: Sequence[StreamSeen]) -> bool:
     """Tell whether a repeat got less of its offered rate than chance can explain.
 
     Chance allows one or two requests less at the end; for Poisson arrivals, a multiple of the
@@ -136,11 +135,10 @@ def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
     """
     least, mean, most = min(stream.block_sizes), stream.mean_bytes, max(stream.block_sizes)
     drawn = math.sqrt(max(0.0, (most - mean) * (mean - least))) / mean
-    counted = not _by_bytes(stream, [m.streams[number] for m in measured])
-    spread = 1.0 if stream.poisson else drawn if counted else 0.0
+    spread = 1.0 if stream.poisson else 0.0 if _by_bytes(stream, seen) else drawn
     last = 2.0 if stream.poisson else 2 * most / mean
-    shares = delivered(stream, number, measured)
-    counts = [max(1, m.streams[number].requests) for m in measured]
+    shares = delivered(stream, seen)
+    counts = [max(1, one.requests) for one in seen]
 
     def missing(share: float, n: int, repeats: int = 1) -> bool:
         chance = (repeats * last + SIGMAS * spread * math.sqrt(n)) / n
@@ -200,8 +198,8 @@ def _flushes(stream: Stream, number: int, measured: Sequence[Measured]) -> list[
     return flush_latencies(own if any(h.n for h in own) else [m.flush for m in measured])
 
 
-def _delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> Iterator[Estimate]:
-    if shares := delivered(stream, number, measured):
+def _delivered(stream: Stream, seen: Sequence[StreamSeen]) -> Iterator[Estimate]:
+    if shares := delivered(stream, seen):
         percent = [100 * share for share in shares]
         yield mean_of_repeats(percent, DELIVERED, "%").model_copy(update={"bound": min(percent)})
 

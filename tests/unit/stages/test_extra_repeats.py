@@ -185,10 +185,12 @@ def test_a_killed_span_sweep_goes_on_as_if_it_had_not_been(tmp_path: Path) -> No
 def test_only_declared_extras_make_up_for_disturbance(declared: bool, severity: str) -> None:
     from ssdbench.stats.bounds.measured import Context
     from ssdbench.stats.bounds.pointfindings import _Case, _from_repeats
+    from ssdbench.stats.bounds.sustained import Sustained
 
     repeats = [*CALM, a_repeat(100, 11, disturbed=True)]
     context = Context(plannable=True, declared_extra=declared)
+    known = Sustained(100.0, 100.0, 600.0, 10, 6000.0, 0.0, 100.0, 100.0)
 
-    found = list(_from_repeats(_Case(a_point(WearyDrive(), "p"), repeats, [], context)))
+    found = list(_from_repeats(_Case(a_point(WearyDrive(), "p"), repeats, [], context, known)))
 
     assert [f.severity for f in found] == [severity]

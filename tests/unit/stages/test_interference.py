@@ -15,7 +15,7 @@ from ssdbench.model.workload import Point
 from ssdbench.report.tables import results_table
 from ssdbench.report.view.rates import interference_blocks
 from ssdbench.stages.interference import Interference
-from ssdbench.stats.bounds.interference import curves, predicted_ns
+from ssdbench.stats.bounds.interference import curves
 from ssdbench.suite.assemble import stages
 from tests.support.builders import StoredRunBuilder, stage_result
 from tests.unit.stages.test_writers import PROFILES, TARGET, point_stages
@@ -161,9 +161,6 @@ def test_the_largest_write_load_is_the_last_below_a_planted_break() -> None:
     assert curve.kept_iops == pytest.approx(190) and curve.failed_iops == pytest.approx(210)
     assert curve.likely_iops is None  # the percentile jumps, so no line says where
     assert curve.verdict == "VALIDATED"
-    assert predicted_ns(curve, 200) is None
-    assert predicted_ns(curve, 120) == pytest.approx(3.2 * MS, rel=0.01)
-    assert predicted_ns(curve, 1000) is None
 
 
 def test_a_limit_between_two_loads_is_looked_up_on_the_line_between_them() -> None:
@@ -177,12 +174,17 @@ def test_a_limit_between_two_loads_is_looked_up_on_the_line_between_them() -> No
 
 def test_no_line_leads_to_a_load_without_an_upper_limit() -> None:
     stage = planned("readers: {iodepth: 4}, writers: {rate_iops: [100, 200]}, limit: 4ms")
-    (curve,) = curves(measured(stage, [3.6, 4.4]), "p99.9", 4 * MS)
-    unsure = curve.loads[1].model_copy(update={"upper_ns": None})
-    without = curve.model_copy(update={"loads": (curve.loads[0], unsure)})
+    low, high = measured(stage, [3.6, 4.4])
+    readers, writers = high.streams
+    unsure = tuple(e.model_copy(update={"bound": None}) for e in readers.estimates)
+    streams = (readers.model_copy(update={"estimates": unsure}), writers)
+    without = high.model_copy(update={"streams": streams})
 
-    assert predicted_ns(curve, 150) is not None
-    assert predicted_ns(without, 150) is None
+    (known,) = curves([low, high], "p99.9", 4 * MS)
+    (unknown,) = curves([low, without], "p99.9", 4 * MS)
+
+    assert known.likely_iops == pytest.approx(152.5, abs=0.1)  # ln(4 / 3.6) / ln(4.4 / 3.6)
+    assert unknown.likely_iops is None
 
 
 def test_a_load_that_was_kept_above_one_that_was_not_does_not_count() -> None:
