@@ -101,7 +101,7 @@ def answer(
     if verdict.lag_writes:
         series = shifted(series, verdict.lag_writes)
     holds = buffered(asked)
-    count = None if holds else count_period(series, verdict, block_bytes=block_bytes)
+    count = None if holds else count_period(series, verdict)
     median = next(iter(asked.values())).trace.median_latency_ns
     said = verdict.block_bytes if target.kind in REAL else None
     shows = verdict.block_bytes is not None or bool(verdict.doubt)
@@ -198,8 +198,9 @@ def _buffer(
             "writes of one or more blocks"
         )
     if count is not None:
+        size = format_size(count.writes * block_bytes)
         return (
-            f"cannot tell: peaks after every {count.writes} writes ({format_size(count.bytes)}) "
+            f"cannot tell: peaks after every {count.writes} writes ({size}) "
             "come from a buffer that is emptied at once, a stripe or an open superblock"
         )
     return ""

@@ -25,14 +25,9 @@ HOST_CEILING_SHARE = 0.8  # of the rate that the host reached on a null target
 MIN_BUFFERS_PER_WINDOW = 20.0  # times the write buffer: what windows must write
 
 
-def in_flight(iops: float, lat_mean_ns: float) -> float:
-    """Return the mean number of requests in flight, by Little's law (1961)."""
-    return iops * lat_mean_ns / NS_PER_S
-
-
 def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
-    """Return by what share rate times latency differs from the queue depth (Little's law)."""
-    return in_flight(iops, lat_mean_ns) / queue_depth - 1
+    """Return by what share rate times latency differs from the queue depth (Little's law, 1961)."""
+    return iops * lat_mean_ns / NS_PER_S / queue_depth - 1
 
 
 def host_bound(
@@ -94,7 +89,6 @@ def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> fl
 
 
 MOST_LOSS = 0.01
-PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +117,7 @@ class Loss:
     def __str__(self) -> str:
         if self.mean is None or self.low is None or self.high is None:
             return f"the loss of {self.drive} under {self.workload} is not known"
-        mean, low, high = (PERCENT * share for share in (self.mean, self.low, self.high))
+        mean, low, high = (100 * share for share in (self.mean, self.low, self.high))
         return (
             f"{self.drive} loses {mean:.2f} % ({low:.2f} to {high:.2f} %) under {self.workload}, "
             f"{self.rounds} rounds"
@@ -159,5 +153,5 @@ def says(losses: Sequence[Loss]) -> tuple[bool, str]:
     if large:
         most = max(large, key=lambda one: one.mean or 0.0)
         return False, f"one after another: {most}"
-    limit = f"{PERCENT * MOST_LOSS:g} %"
+    limit = f"{100 * MOST_LOSS:g} %"
     return False, f"one after another: the rounds do not show a loss below {limit}: {worst}"

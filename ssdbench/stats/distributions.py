@@ -7,6 +7,7 @@ SciPy to a relative error of 1e-12.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
@@ -67,13 +68,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int:
     """Return the smallest integer above `low` for which `holds` is true; else `high`."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle
-    return high
+    return min(high, low + 1 + bisect_left(range(low + 1, high), True, key=holds))
 
 
 def _remainder(z: float) -> float:

@@ -273,12 +273,12 @@ def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
     for _ in range(ROUNDS):
         if verdict.block_bytes is None:
             return verdict
-        count = count_period(quiet, UNKNOWN, block_bytes=1)
+        count = count_period(quiet, UNKNOWN)
         if count is None:
             return _sized(quiet, verdict, own=own)
         fewer = _without(quiet, count.writes)
         left = detect(fewer, seed=seed)
-        if left.block_bytes is not None and count_period(quiet, verdict, block_bytes=1) is None:
+        if left.block_bytes is not None and count_period(quiet, verdict) is None:
             return _sized(quiet, verdict, own=own)
         quiet, verdict = fewer, left
     return _sized(quiet, verdict, own=own)
@@ -288,35 +288,29 @@ def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> Blo
     """Return the verdict with the true block: the period, or a part or multiple of the period."""
     if verdict.block_bytes is None or verdict.best is None:
         return verdict
-    found, best = size(series, verdict.best), verdict.best
+    best, unclear = verdict.best, replace(verdict, block_bytes=None)
+    found = size(series, best)
     block = found.block_bytes
-    if block is None:
-        return replace(verdict, block_bytes=None, doubt="the block may be a multiple of it")
-    if block > FINE_BYTES:
+    if block is not None and block > FINE_BYTES:
         sharp = sharpened(series, block)
         if sharp is None:
-            return replace(
-                verdict, block_bytes=None, doubt="other blocks of about this size are as likely"
-            )
+            return replace(unclear, doubt="other blocks of about this size are as likely")
         best = sharp
         # Only a period that is exact to 4 KiB can be divided, because a rough period may be twice
         # the block.
         found = size(series, best)
         block = found.block_bytes
-        if block is None:
-            return replace(verdict, block_bytes=None, doubt="the block may be a multiple of it")
-    elif (found.at_most or min(block, best.period_bytes) <= LARGEST_REMAP_UNIT_BYTES) and not (
-        own and cost_ns(series, best) >= ERASE_NS
-    ):
+    if block is None:
+        return replace(unclear, doubt="the block may be a multiple of it")
+    small = found.at_most or min(block, best.period_bytes) <= LARGEST_REMAP_UNIT_BYTES
+    if best is verdict.best and small and not (own and cost_ns(series, best) >= ERASE_NS):
         return replace(
-            verdict,
-            block_bytes=None,
-            doubt="it may be the remap unit: no write takes as long as an erase",
+            unclear, doubt="it may be the remap unit: no write takes as long as an erase"
         )
     known = frequency(best.score)
     if own and known < LEAST_FREQUENCY:  # counted on latencies of single writes
         doubt = f"answers with such weak evidence were right for only {known:.0%} of drives"
-        return replace(verdict, best=best, block_bytes=None, doubt=doubt)
+        return replace(unclear, best=best, doubt=doubt)
     return replace(verdict, best=best, block_bytes=block, at_most=found.at_most, confidence=known)
 
 

@@ -261,11 +261,11 @@ class StridePlan:
         return sum(region.length_bytes for region in self.regions)
 
 
-def regions(size_bytes: int, length_bytes: int, *, align_bytes: int = MIB) -> tuple[Region, ...]:
+def regions(size_bytes: int, length_bytes: int) -> tuple[Region, ...]:
     """Return two regions of at most this length, one in the middle of each half of the drive."""
-    half = size_bytes // 2 // align_bytes * align_bytes
+    half = size_bytes // 2 // MIB * MIB
     length = min(length_bytes, half)
-    start = (half - length) // 2 // align_bytes * align_bytes
+    start = (half - length) // 2 // MIB * MIB
     return (Region(0, start, length), Region(1, half + start, length))
 
 

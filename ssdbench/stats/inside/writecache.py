@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ssdbench.model.finding import Finding, FindingKind
 from ssdbench.model.findings.drive import CacheContradiction, VolatileCache
-from ssdbench.model.found import AnyFound
 from ssdbench.model.inside import BlockSizeFound, CacheKind, ProbeFound, ProbeNumbers, WriteCache
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
@@ -27,17 +26,10 @@ CONTRADICTION = "the drive reports no active volatile cache, but flushes wait fo
 
 def buffer_bytes(target: TargetInfo, stages: Iterable[StageResult]) -> int:
     """Return the largest known write buffer in bytes, from the simulated model or from a probe."""
-    return max(target.write_buffer_bytes, *(_buffer_found(stage.found) for stage in stages), 0)
-
-
-def _buffer_found(found: AnyFound) -> int:
-    match found:
-        case BlockSizeFound():
-            return found.buffer_bytes or 0
-        case ProbeFound():
-            return found.numbers.buffer_bytes or 0
-        case _:
-            return 0
+    found = [stage.found for stage in stages]
+    sizes = [one.buffer_bytes for one in found if isinstance(one, BlockSizeFound)]
+    sizes += [one.numbers.buffer_bytes for one in found if isinstance(one, ProbeFound)]
+    return max(target.write_buffer_bytes, *(size or 0 for size in sizes), 0)
 
 
 def cache_enabled(

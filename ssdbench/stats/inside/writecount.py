@@ -41,14 +41,11 @@ class CountPeriod:
     """Hold a period of latency peaks that come after every `writes` writes."""
 
     writes: int
-    bytes: int
     score: float  # about standard normal where there is no such period
     agreeing: int  # strides that show the period by themselves
 
 
-def count_period(
-    series: Sequence[Series], verdict: BlockVerdict, *, block_bytes: int
-) -> CountPeriod | None:
+def count_period(series: Sequence[Series], verdict: BlockVerdict) -> CountPeriod | None:
     """Return the period of latency peaks, as a number of writes, or None.
 
     Peaks at the boundaries of the found block are left out.
@@ -66,7 +63,7 @@ def count_period(
         for width in WIDTHS:
             score, agreeing = _crosswise(*_widened(train, folded, width))
             if best is None or score > best.score:
-                best = CountPeriod(period, period * block_bytes, score, agreeing)
+                best = CountPeriod(period, score, agreeing)
                 widest = width
     clear = best is not None and best.score >= LEAST_SCORE and best.agreeing >= LEAST_STRIDES
     if verdict.best is None:
@@ -79,7 +76,7 @@ def count_period(
     score, agreeing, period = max(judged, default=(0.0, 0, 0))
     if score < LEAST_JOINT_SCORE or agreeing < LEAST_STRIDES:
         return None
-    return CountPeriod(period, period * block_bytes, score, agreeing)
+    return CountPeriod(period, score, agreeing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ import numpy as np
 
 from ssdbench.model.point import SteadyVerdict
 from ssdbench.stats.bounds.evidence import HORIZON_S, MINUTE_S
+from ssdbench.stats.compare import autocorrelation
 from ssdbench.stats.series import Floats, History, Series
 from ssdbench.stats.steady.settle import LEAST_BEFORE_S, UNBROKEN_S, Settle, is_elsewhere
 from ssdbench.stats.steady.watch import Watch
@@ -278,9 +279,7 @@ def standard_error(rates: Sequence[float]) -> float:
     mean, spread = float(batches.mean()), float(batches.std(ddof=1))
     if not mean or not spread:
         return 0.0
-    apart = batches - mean
-    lag = float((apart[1:] * apart[:-1]).sum() / (apart * apart).sum())
-    lag = min(MOST_CORRELATED, max(0.0, lag))
+    lag = min(MOST_CORRELATED, max(0.0, autocorrelation(batches)))
     return spread / mean / math.sqrt(BATCHES) * math.sqrt((1 + lag) / (1 - lag))
 
 

@@ -123,7 +123,7 @@ def test_the_peaks_of_a_small_block_are_not_set_aside_as_a_buffers(block: int, s
 
     assert verdict.block_bytes == block
     assert verdict.best is not None and verdict.best.place_bytes == 0
-    assert count_period(series, verdict, block_bytes=4096) is None
+    assert count_period(series, verdict) is None
 
 
 def test_equal_latencies_show_no_block() -> None:
@@ -140,7 +140,7 @@ def test_equal_latencies_show_no_block() -> None:
 def test_a_buffer_is_found_by_the_number_of_writes() -> None:
     series = trace(Planted(LEVELS[1], MIB, 0, 900), walked(), np.random.default_rng(13))
 
-    found = count_period(series, detect(series), block_bytes=4096)
+    found = count_period(series, detect(series))
 
     assert found is not None
     assert found.writes == 900
@@ -150,7 +150,7 @@ def test_a_buffer_is_found_by_the_number_of_writes() -> None:
 def test_a_large_buffer_is_found_through_noise(level: int) -> None:
     series = trace(Planted(LEVELS[level], MIB, 0, 2300), walked(), np.random.default_rng(15))
 
-    found = count_period(series, detect(series), block_bytes=4096)
+    found = count_period(series, detect(series))
 
     assert found is not None
     assert found.writes == 2300
@@ -160,7 +160,7 @@ def test_a_large_buffer_is_found_through_noise(level: int) -> None:
 def test_no_buffer_is_made_up_from_blocks_and_bursts(level: int) -> None:
     series = trace(Planted(LEVELS[level], MIB, 0, None), walked(), np.random.default_rng(16))
 
-    assert count_period(series, detect(series), block_bytes=4096) is None
+    assert count_period(series, detect(series)) is None
 
 
 @pytest.mark.parametrize("writes", [128, 256, 640, 3000])

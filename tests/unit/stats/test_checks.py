@@ -9,7 +9,7 @@ from ssdbench.stats.series import mean_shift, trend
 
 
 def test_littles_law_gives_the_queue_depth() -> None:
-    assert checks.in_flight(32_000, 1_000_000) == pytest.approx(32)
+    assert checks.little_error(32_000, 1_000_000, 32) == pytest.approx(0)
     assert checks.little_error(30_000, 1_000_000, 32) == pytest.approx(-0.0625)
 
 
