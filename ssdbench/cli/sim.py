@@ -1,7 +1,6 @@
 """List, create, copy, serve and attach simulated drives, and print their true values."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:  # they import numpy and pydantic, which --help does not need
     from ssdbench.cli.documents import Document
     from ssdbench.cli.documents.simulated import Predictions
     from ssdbench.report.tables import Tidy
-    from ssdbench.sim.spec import SimSpec
+    from ssdbench.sim.spec import ModelCard, SimSpec
     from ssdbench.sim.truth import Truth
 
 RESTS = ("static", "ordered", "empty")  # the values of ssdbench.sim.truth.Rest; a test compares
@@ -70,8 +69,8 @@ def models(show_parameters: bool, as_json: bool) -> None:
         )
         return
     cards = catalogue()
-    lines = [line for card in cards for line in _card_lines(asdict(card))]
-    made = tuple(Model(target=f"sim:{card.name}", **asdict(card)) for card in cards)
+    lines = [line for card in cards for line in _card_lines(card)]
+    made = tuple(Model.of(card, target=f"sim:{card.name}") for card in cards)
     _print(Models(models=made), as_json, lines)
 
 
@@ -514,19 +513,19 @@ def _parameter_line(desc: Any) -> str:
     return f"{desc.name}={said}  ({unit or 'number'})  {desc.doc}"
 
 
-def _card_lines(card: Mapping[str, Any]) -> list[str]:
+def _card_lines(card: "ModelCard") -> list[str]:
     figures = ", ".join(
-        f"{name} {format_count(value)} (model: {format_count(card['simulated'][name])})"
-        for name, value in card["figures"].items()
-        if name in card["simulated"]
+        f"{name} {format_count(value)} (model: {format_count(card.simulated[name])})"
+        for name, value in card.figures.items()
+        if name in card.simulated
     )
     smaller = (
-        f"; simulates {format_capacity(card['simulated_bytes'])}"
-        if card["simulated_bytes"] < card["capacity_bytes"]
+        f"; simulates {format_capacity(card.simulated_bytes)}"
+        if card.simulated_bytes < card.capacity_bytes
         else ""
     )
-    size = format_capacity(card["capacity_bytes"])
-    return [f"sim:{card['name']}  {card['title']}, {size}{smaller}", f"    {figures}"]
+    size = format_capacity(card.capacity_bytes)
+    return [f"sim:{card.name}  {card.title}, {size}{smaller}", f"    {figures}"]
 
 
 def _info_lines(info: Mapping[str, Any]) -> list[str]:

@@ -26,9 +26,9 @@ import numpy.typing as npt
 from ssdbench.errors import UsageError
 from ssdbench.sim.core import Drive, Job, Op, Order
 from ssdbench.sim.library import Params, parameters
+from ssdbench.stats.series import Floats
 from ssdbench.units import KIB, parse_size
 
-Floats = npt.NDArray[np.float64]
 Blocks = npt.NDArray[np.uint32]
 
 UNITS = 65536  # mapped units of the small copy

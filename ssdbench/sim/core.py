@@ -77,7 +77,6 @@ class RunResult:
     per_io: npt.NDArray[np.void]  # type IO: the first requests, in order of submission
     errors: int
     first_error: int  # a value of CoreError
-    first_error_offset: int
     position: int
 
     @property
@@ -91,39 +90,25 @@ class RunResult:
         return sum(self.bytes) / self.duration_s if self.duration_s else 0.0
 
 
-# Fields of a job that have the same name and unit in C.
-_AS_IN_C = (
-    *("block_bytes", "offset_bytes", "span_bytes", "stride_bytes"),
-    *("position", "seed", "stop_ios", "stop_bytes"),
-)
-
-
 class _Job(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("pattern", "read_ppm", "iodepth", "flags")),
-        *(
-            (name, ctypes.c_uint64)
-            for name in (
-                "block_bytes",
-                "offset_bytes",
-                "span_bytes",
-                "stride_bytes",
-                "position",
-            )
-        ),
+        ("pattern", ctypes.c_uint32),
+        ("read_ppm", ctypes.c_uint32),
+        ("iodepth", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("block_bytes", ctypes.c_uint64),
+        ("offset_bytes", ctypes.c_uint64),
+        ("span_bytes", ctypes.c_uint64),
+        ("stride_bytes", ctypes.c_uint64),
+        ("position", ctypes.c_uint64),
         ("list", ctypes.c_void_p),
-        *(
-            (name, ctypes.c_uint64)
-            for name in (
-                "list_count",
-                "rate_ios",
-                "idle_ns",
-                "seed",
-                "stop_ios",
-                "stop_bytes",
-                "stop_ns",
-            )
-        ),
+        ("list_count", ctypes.c_uint64),
+        ("rate_ios", ctypes.c_uint64),
+        ("idle_ns", ctypes.c_uint64),
+        ("seed", ctypes.c_uint64),
+        ("stop_ios", ctypes.c_uint64),
+        ("stop_bytes", ctypes.c_uint64),
+        ("stop_ns", ctypes.c_uint64),
     )
 
 
@@ -189,12 +174,19 @@ def _request(job: Job) -> _Job:
         read_ppm=round(job.read_percent * 10_000),
         iodepth=job.iodepth,
         flags=int(job.fua),
+        block_bytes=job.block_bytes,
+        offset_bytes=job.offset_bytes,
+        span_bytes=job.span_bytes,
+        stride_bytes=job.stride_bytes,
+        position=job.position,
         list=None if job.blocks is None else job.blocks.ctypes.data,
         list_count=0 if job.blocks is None else len(job.blocks),
         rate_ios=job.rate_iops,
         idle_ns=round(job.idle_s * NS_PER_S),
+        seed=job.seed,
+        stop_ios=job.stop_ios,
+        stop_bytes=job.stop_bytes,
         stop_ns=round(job.stop_s * NS_PER_S),
-        **{name: getattr(job, name) for name in _AS_IN_C},
     )
 
 
@@ -218,7 +210,6 @@ def _outcome(
         per_io=single[: sum(ios)],
         errors=int(result.errors),
         first_error=int(result.first_error),
-        first_error_offset=int(result.first_error_offset),
         position=int(result.position),
     )
 

@@ -26,14 +26,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from ssdbench.errors import UsageError
 from ssdbench.sim.amplification import STEPS, Policy, Writes, amplification
-from ssdbench.stats.series import Series
+from ssdbench.stats.series import Floats, Series
 from ssdbench.units import GIB
-
-Floats = npt.NDArray[np.float64]
 
 SPARES = tuple(np.geomspace(0.05, 0.8, 11))  # physical / exported - 1, of a drive's whole range
 POLICIES = (  # costbenefit and more streams made predictions of other workloads worse

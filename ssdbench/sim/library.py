@@ -91,7 +91,6 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "ssdb_max_request_bytes": (c_uint64, [c_void_p]),
     "ssdb_now_ns": (c_uint64, [c_void_p]),
     "ssdb_submit": (None, [c_void_p, c_uint64, c_void_p, c_void_p]),
-    "ssdb_submit_vector": (None, [c_void_p, c_uint64, c_void_p, c_uint32, c_void_p]),
     "ssdb_idle": (None, [c_void_p, c_uint64]),
     "ssdb_counter_count": (c_uint32, []),
     "ssdb_counter_name": (c_char_p, [c_uint32]),
@@ -182,14 +181,10 @@ class Params:
         self._memory = ctypes.create_string_buffer(core.ssdb_params_bytes())
         core.ssdb_params_default(self._memory)
         for name, value in values.items():
-            self._set(name, value)
-
-    def _set(self, name: str, value: int) -> None:
-        desc = parameters().get(name)
-        if desc is None:
-            raise UsageError(f"the simulated drive has no parameter {name!r}")
-        desc.check(value)
-        library().ssdb_param_set(self._memory, name.encode(), value)
+            if name not in parameters():
+                raise UsageError(f"the simulated drive has no parameter {name!r}")
+            parameters()[name].check(value)
+            core.ssdb_param_set(self._memory, name.encode(), value)
 
     @property
     def address(self) -> int:

@@ -26,7 +26,7 @@ class ModelFile(Model):
     sources: tuple[str, ...] = Field(min_length=1)
     figures: Mapping[str, float] = {}  # published figures of the real drive
     simulated: Mapping[str, float] = {}  # the model's values of `figures`, measured with the core
-    differences: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()  # where the model differs from the real drive, and why
     simulate_bytes: int | None = None  # default capacity; None: the real drive's
     params: Mapping[str, int | str]
 

@@ -207,18 +207,11 @@ class SimSpec:
         return params
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCard:
-    """The data of an embedded model that lists of models show."""
+class ModelCard(ModelFile):
+    """An embedded model with its sizes, which lists of models show."""
 
-    name: str
-    title: str
     capacity_bytes: int  # of the real drive
     simulated_bytes: int  # default capacity of `sim:NAME`
-    figures: Mapping[str, float]  # published
-    simulated: Mapping[str, float]  # the same figures, simulated with the model
-    differences: tuple[str, ...]  # where the model differs from the real drive, and why
-    sources: tuple[str, ...]
 
 
 def catalogue() -> list[ModelCard]:
@@ -382,15 +375,6 @@ def _choice(desc: ParamDesc, said: str) -> int:
 
 
 def _card(model: ModelFile) -> ModelCard:
-    params = _model_params(model)
-    full = params["capacity_bytes"]
-    return ModelCard(
-        name=model.name,
-        title=model.title,
-        capacity_bytes=full,
-        simulated_bytes=min(model.simulate_bytes or full, full),
-        figures=model.figures,
-        simulated=model.simulated,
-        differences=model.differences,
-        sources=model.sources,
-    )
+    full = _model_params(model)["capacity_bytes"]
+    simulated = min(model.simulate_bytes or full, full)
+    return ModelCard(**dict(model), capacity_bytes=full, simulated_bytes=simulated)

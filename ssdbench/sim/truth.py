@@ -260,11 +260,6 @@ def direct_limits(p: Mapping[str, int], load: Load) -> dict[str, float]:
     return limits
 
 
-def boundary_bytes(p: Mapping[str, int]) -> int | None:
-    """Return the block size in bytes that strided writes show; None if the drive maps pages."""
-    return p["block_bytes"] if p["ftl"] == BLOCKLOG else None
-
-
 def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
     """Compute the true values by formulas; None if no formula is known for this drive and load."""
     check(p, load)
@@ -292,9 +287,10 @@ def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
 def drive_truth(p: Mapping[str, int]) -> DriveTruth:
     """Return the true values of a drive that do not depend on the load."""
     page = p["ftl"] == PAGE
+    boundary = p["block_bytes"] if p["ftl"] == BLOCKLOG else None
     return DriveTruth(
-        boundary_bytes=boundary_bytes(p),
-        erase_block_bytes=p["erase_block_bytes"] if page else (boundary_bytes(p) or 0),
+        boundary_bytes=boundary,
+        erase_block_bytes=p["erase_block_bytes"] if page else (boundary or 0),
         cache_bytes=p["cache_bytes"] if page else 0,
         remap_unit_bytes=p["map_unit_bytes"],
         over_provisioning=p["op_ppm"] / 1e6 if page else 0.0,

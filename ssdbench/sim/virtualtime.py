@@ -14,7 +14,6 @@ import os
 import platform
 from collections.abc import Callable
 from ctypes import c_char, c_int, c_long, c_uint32, c_uint64, c_void_p
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -44,6 +43,11 @@ def _number() -> c_long:
     return c_long(_SYSCALL[machine])
 
 
+def _futex(word: c_uint32, operation: int, value: int, timeout: object) -> int:
+    wanted = ctypes.byref(word), c_int(operation), c_uint32(value), timeout
+    return int(_libc.syscall(_number(), *wanted, c_void_p(), c_int(0)))
+
+
 def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
     """Wait in the kernel while the memory word equals `seen`; return False at the timeout.
 
@@ -51,29 +55,13 @@ def futex_wait(word: c_uint32, seen: int, *, timeout_s: float) -> bool:
     """
     whole = int(timeout_s)
     limit = _Timespec(whole, int((timeout_s - whole) * 1e9))
-    status = _libc.syscall(
-        _number(),
-        ctypes.byref(word),
-        c_int(_WAIT),
-        c_uint32(seen),
-        ctypes.byref(limit),
-        c_void_p(),
-        c_int(0),
-    )
+    status = _futex(word, _WAIT, seen, ctypes.byref(limit))
     return not (status and ctypes.get_errno() == errno.ETIMEDOUT)
 
 
 def futex_wake(word: c_uint32) -> None:
     """Wake all threads and processes that wait for `word`."""
-    _libc.syscall(
-        _number(),
-        ctypes.byref(word),
-        c_int(_WAKE),
-        c_int(2**31 - 1),
-        c_void_p(),
-        c_void_p(),
-        c_int(0),
-    )
+    _futex(word, _WAKE, 2**31 - 1, c_void_p())
 
 
 _MAGIC = 0x5654534244425353
@@ -86,16 +74,22 @@ _LOOK_S = 0.1  # how often to check whether a fio that does not answer is alive
 _NEW, _RUNNING, _HELD, _ENDED, _FAILED = range(5)
 
 
-class _Sample(ctypes.Structure):
+class VtSample(ctypes.Structure):
+    """The I/O of a drive in one second of its clock, counted like in the kernel's block layer.
+
+    Arrays have the values of reads, writes and TRIMs. Latency is from submission to completion, and
+    belongs to the second of the completion.
+    """
+
     _fields_ = (
-        ("end_ns", c_uint64),
+        ("end_ns", c_uint64),  # since fio's first I/O
         ("duration_ns", c_uint64),
         ("ios", c_uint64 * 3),
         ("bytes", c_uint64 * 3),
         ("latency_sum_ns", c_uint64 * 3),
         ("latency_max_ns", c_uint64 * 3),
-        ("busy_ns", c_uint64),
-        ("inflight_ns", c_uint64),
+        ("busy_ns", c_uint64),  # time with at least one I/O in flight
+        ("inflight_ns", c_uint64),  # sum of the I/Os' times in flight
     )
 
 
@@ -119,42 +113,8 @@ class _Page(ctypes.Structure):
         ("last_completion_ns", c_uint64),
         ("ios_total", c_uint64),
         ("message", c_char * 512),
-        ("open", _Sample),
-        ("ring", _Sample * _SAMPLES),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class VtSample:
-    """The I/O of a drive in one second of its clock, counted like in the kernel's block layer.
-
-    Latency is from submission to completion, and belongs to the second of the completion.
-    """
-
-    t_s: float  # end of the second, since fio's first I/O
-    duration_s: float  # 1, but less in the last sample
-    read_ios: int
-    write_ios: int
-    read_bytes: int
-    write_bytes: int
-    trim_bytes: int
-    read_lat_sum_ns: int
-    busy_ns: int  # time with at least one I/O in flight
-    inflight_ns: int  # sum of the I/Os' times in flight; per duration, the mean queue depth
-
-
-def _sample(raw: _Sample) -> VtSample:
-    return VtSample(
-        t_s=raw.end_ns / NS_PER_S,
-        duration_s=raw.duration_ns / NS_PER_S,
-        read_ios=raw.ios[0],
-        write_ios=raw.ios[1],
-        read_bytes=raw.bytes[0],
-        write_bytes=raw.bytes[1],
-        trim_bytes=raw.bytes[2],
-        read_lat_sum_ns=raw.latency_sum_ns[0],
-        busy_ns=raw.busy_ns,
-        inflight_ns=raw.inflight_ns,
+        ("open", VtSample),
+        ("ring", VtSample * _SAMPLES),
     )
 
 
@@ -299,4 +259,5 @@ class VirtualClock:
         last = self._page.samples
         first = max(self._read, last - _SAMPLES)
         self._read = last
-        return [_sample(self._page.ring[i % _SAMPLES]) for i in range(first, last)]
+        ring = self._page.ring
+        return [VtSample.from_buffer_copy(ring[i % _SAMPLES]) for i in range(first, last)]

@@ -176,9 +176,9 @@ class TestSteppedSeconds:
         samples, run = stepped(fio, "--thread", "--numjobs=4", "--runtime=1000", stop_after_s=20)
 
         assert run.status == 0
-        assert [s.t_s for s in samples[:20]] == [float(n) for n in range(1, 21)]
-        assert sum(s.read_ios for s in samples) == run.ios
-        assert all(s.read_bytes == 4096 * s.read_ios for s in samples)
+        assert [s.end_ns for s in samples[:20]] == [n * 10**9 for n in range(1, 21)]
+        assert sum(s.ios[0] for s in samples) == run.ios
+        assert all(s.bytes[0] == 4096 * s.ios[0] for s in samples)
 
     def test_a_second_tells_depth_and_latency(self, fio: SimFio) -> None:
         samples, run = stepped(fio, "--thread", "--numjobs=16", "--runtime=1000", stop_after_s=3)
@@ -186,7 +186,7 @@ class TestSteppedSeconds:
         assert run.status == 0
         assert samples[1].inflight_ns / 1e9 == pytest.approx(16, rel=0.01)
         assert samples[1].busy_ns == pytest.approx(1e9, rel=0.001)
-        assert samples[1].read_lat_sum_ns / samples[1].read_ios == pytest.approx(200e3, rel=0.01)
+        assert samples[1].latency_sum_ns[0] / samples[1].ios[0] == pytest.approx(200e3, rel=0.01)
 
     @pytest.mark.parametrize("kind", [("--thread",), ()], ids=["threads", "forks"])
     def test_stopping_at_a_second_ends_there_each_time(
@@ -198,7 +198,7 @@ class TestSteppedSeconds:
         _, repeated = stepped(fio, *options, stop_after_s=2)
 
         assert run.status == 0
-        assert samples[-1].t_s < 2.001
+        assert samples[-1].end_ns < 2_001_000_000
         assert run.jobs[0]["job_runtime"] == pytest.approx(2000, abs=2)
         assert repeated.text == run.text
 
@@ -224,7 +224,7 @@ class TestSteppedSeconds:
 
         assert run.status == 0
         assert len(samples) in (3, 4)
-        assert sum(s.read_ios for s in samples) == run.ios
+        assert sum(s.ios[0] for s in samples) == run.ios
 
     def test_logged_histograms_have_a_row_per_second(self, fio: SimFio) -> None:
         run = fio.run(
@@ -453,8 +453,8 @@ class TestOnTheRealClock:
 
         assert run.status == 0
         assert took_s > 1.9
-        assert sum(s.read_ios for s in samples) == run.ios > 0
-        assert samples[1].read_ios <= 1 / SERVICE_S  # never faster than the drive
+        assert sum(s.ios[0] for s in samples) == run.ios > 0
+        assert samples[1].ios[0] <= 1 / SERVICE_S  # never faster than the drive
         assert run.jobs[0]["read"]["lat_ns"]["min"] >= SERVICE_S * 1e9
 
     @pytest.mark.timed

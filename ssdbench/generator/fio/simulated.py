@@ -10,7 +10,7 @@ from ssdbench.generator.fio.layout import largest_block, within
 from ssdbench.host.command import Process
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.virtualtime import VirtualClock, VtSample
-from ssdbench.units import MIB
+from ssdbench.units import MIB, NS_PER_S
 
 ENGINE = "nbd"
 LARGEST_BLOCK = 64 * MIB  # fio's nbd engine aborts for larger blocks
@@ -120,10 +120,10 @@ class SimAttachment:
 
 def _second(sample: VtSample) -> Second:
     return Second(
-        t_s=sample.t_s,
-        duration_s=sample.duration_s,
-        read_ios=sample.read_ios,
-        write_ios=sample.write_ios,
-        read_bytes=sample.read_bytes,
-        write_bytes=sample.write_bytes,
+        t_s=sample.end_ns / NS_PER_S,
+        duration_s=sample.duration_ns / NS_PER_S,
+        read_ios=sample.ios[0],
+        write_ios=sample.ios[1],
+        read_bytes=sample.bytes[0],
+        write_bytes=sample.bytes[1],
     )

@@ -72,7 +72,7 @@ class PlayedLibrary(threading.Thread):
 
 
 def test_both_sides_agree_on_the_page() -> None:
-    page, sample = virtualtime._Page, virtualtime._Sample
+    page, sample = virtualtime._Page, virtualtime.VtSample
     loaded = ctypes.CDLL(str(library.native_file("libssdb_virtualtime.so")))
     theirs = list((ctypes.c_uint64 * 13).in_dll(loaded, "ssdb_vt_layout"))
 
@@ -99,8 +99,8 @@ def test_time_moves_exactly_as_far_as_it_is_let(clock: VirtualClock) -> None:
     first = clock.advance(3, alive=lambda: True)
     second = clock.advance(1, alive=lambda: True)
 
-    assert [s.t_s for s in first] == [1.0, 2.0, 3.0]
-    assert [s.read_ios for s in second] == [104]
+    assert [s.end_ns for s in first] == [10**9, 2 * 10**9, 3 * 10**9]
+    assert [s.ios[0] for s in second] == [104]
     assert clock._page.seconds == 4
 
 
@@ -129,7 +129,7 @@ def test_more_seconds_than_the_page_holds_are_fetched_in_parts(clock: VirtualClo
 
     samples = clock.advance(10_000, alive=lambda: True)
 
-    assert [s.t_s for s in samples] == [float(n) for n in range(1, 10_001)]
+    assert [s.end_ns for s in samples] == [n * 10**9 for n in range(1, 10_001)]
 
 
 def test_a_process_that_died_silently_is_noticed(clock: VirtualClock) -> None:
