@@ -238,7 +238,6 @@ class SimDrive:
 
 
 def _require_ssdb(path: Path) -> None:
-    """Raise UsageError if the name of a state file does not end in .ssdb."""
     if path.suffix != ".ssdb":
         raise UsageError(f"the name of a state file must end in .ssdb, got {path}")
 

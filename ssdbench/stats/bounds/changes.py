@@ -126,7 +126,6 @@ def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
 
 
 def _long(seconds: float) -> str:
-    """Format a time in whole minutes, or in seconds if the time is below a minute."""
     return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"
 
 

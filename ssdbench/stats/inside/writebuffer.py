@@ -80,15 +80,14 @@ def _explained(value: Floats, waited: Floats, stride: Ints, most: int) -> Floats
     size = 1 << (len(value) + most).bit_length()
     values, counts = np.fft.rfft(value, size), np.fft.rfft(waited, size)
     before, held = (np.concatenate([[0.0], np.cumsum(v)])[:most] for v in (value, waited))
-    explained = before**2 / np.maximum(held, 1.0)
+    explained: Floats = before**2 / np.maximum(held, 1.0)
     for one in np.unique(stride):
         written = np.conj(np.fft.rfft((stride == one).astype(np.float64), size))
         total = np.fft.irfft(values * written, size)[:most]
         count = np.fft.irfft(counts * written, size)[:most]
         level = total**2 / np.maximum(count, LEAST_LEVEL)
         explained += np.where(count >= LEAST_LEVEL, level, 0.0)
-    found: Floats = explained
-    return found
+    return explained
 
 
 def shifted(series: Sequence[Series], writes: int) -> list[Series]:

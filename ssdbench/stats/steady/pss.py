@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdbench.stats.bounds.levels import MIN_GAP, MIN_VISITS, two_levels
-from ssdbench.stats.distributions import tolerance_factor
 from ssdbench.stats.series import Floats, History, slope_of
 from ssdbench.stats.steady.watch import Criterion, Look
 from ssdbench.units import fills_noun
@@ -60,8 +59,7 @@ def newest_minute(history: History, from_s: float, at_s: float) -> Criterion:
 
 def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats) -> float:
     """Return the tolerance bound of the parts or the worst minute, whichever is lower."""
-    factor = _TOLERANCE if len(blocks) == BLOCKS else tolerance_factor(len(blocks))
-    bound = float(blocks.mean() - factor * blocks.std(ddof=1))
+    bound = float(blocks.mean() - _TOLERANCE * blocks.std(ddof=1))
     worst_minute = float(history.steps(from_s, to_s, min(60.0, to_s - from_s)).min())
     return max(0.0, min(bound, worst_minute))
 
