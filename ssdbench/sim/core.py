@@ -7,7 +7,7 @@ request, the calls would take ten times as long as the simulation.
 import ctypes
 import mmap
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import Self
 
 import numpy as np
@@ -76,7 +76,6 @@ class RunResult:
     seconds: npt.NDArray[np.void]  # type SECOND: the requests completed in each second
     per_io: npt.NDArray[np.void]  # type IO: the first requests, in order of submission
     errors: int
-    first_error: int  # a value of CoreError
     position: int
 
     @property
@@ -209,7 +208,6 @@ def _outcome(
         seconds=series[: int(duration_s) + 1],
         per_io=single[: sum(ios)],
         errors=int(result.errors),
-        first_error=int(result.first_error),
         position=int(result.position),
     )
 
@@ -226,23 +224,6 @@ class Op(IntEnum):
     TRIM = 2
     FLUSH = 3
     ZEROES = 4
-
-
-class Why(IntFlag):
-    """The reason for a request's duration (enum ssdb_why), for tests only, not for a rule."""
-
-    BUFFER_HIT = 1 << 0
-    UNMAPPED = 1 << 1
-    RMW = 1 << 2
-    BUFFER_FULL = 1 << 3
-    GC = 1 << 4
-    MERGE = 1 << 5
-    SLC_FOLD = 1 << 6
-    THROTTLED = 1 << 7
-    STALL = 1 << 8
-    QUEUE_FULL = 1 << 9
-    SUSPEND = 1 << 10
-    FLUSH = 1 << 11
 
 
 class _Cmd(ctypes.Structure):
@@ -267,7 +248,7 @@ class Done:
     """The drive's answer to one request: its status and its completion time."""
 
     done_ns: int  # on the device's clock
-    why: Why
+    why: int  # bits of enum ssdb_why: the reasons for its duration
     error: CoreError
 
 
@@ -352,7 +333,7 @@ class Drive:
         done = _Done()
         at_ns = self.now_ns if now_ns is None else now_ns
         self._core.ssdb_submit(self.address, at_ns, ctypes.byref(command), ctypes.byref(done))
-        return Done(done.done_ns, Why(done.why), CoreError(done.error))
+        return Done(done.done_ns, done.why, CoreError(done.error))
 
     def idle(self, now_ns: int) -> None:
         """Let the drive be idle, and do background work, until `now_ns` on its clock."""

@@ -146,14 +146,12 @@ class VirtualClock:
         *,
         state: Path,
         realtime: bool = False,
-        data: Path | None = None,
         state_fd: int | None = None,
     ) -> Self:
         """Make the control page for one fio on the drive in `state`.
 
         fio locks the state file. A caller that already holds the lock of the state file passes its
-        descriptor as `state_fd`, and lets fio inherit the descriptor. `data` is the file for
-        written data.
+        descriptor as `state_fd`, and lets fio inherit the descriptor.
         """
         environment = {
             "LD_PRELOAD": preloadable("libssdb_virtualtime.so"),
@@ -161,8 +159,6 @@ class VirtualClock:
             "SSDB_VT_PAGE": str(page),
             "SSDB_VT_CLOCK": "real" if realtime else "virtual",
         }
-        if data is not None:
-            environment["SSDB_VT_DATA"] = str(data)
         if state_fd is None:
             saved_path(state).unlink(missing_ok=True)  # fio will change the state
         else:

