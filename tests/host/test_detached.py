@@ -20,10 +20,10 @@ pytestmark = pytest.mark.host
 SSDBENCH = [sys.executable, "-m", "ssdbench"]
 PROFILE = """
 precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
-steady: {rule: seppanen, max_time: 2s}
+steady: {rule: seppanen, max_time: 1s}
 repeats: 3
-window: 2s
-settle: {window: 2s, flat: 2s, max_time: 2s}
+window: 1s
+settle: {window: 1s, flat: 1s, max_time: 1s}
 measure: [{sweep: {read: [100, 0], iodepth: 4}}]
 """
 
