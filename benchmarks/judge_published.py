@@ -23,9 +23,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from benchmarks import published_truth as true
 from benchmarks import published_zoo as zoo
@@ -538,20 +538,5 @@ def stored(records: Path) -> dict[int, Published]:
     """The drives of a file of records, by seed; none if it is not there yet."""
     if not records.exists():
         return {}
-    found = [_published(json.loads(line)) for line in records.read_text().splitlines()]
+    found = map(TypeAdapter(Published).validate_json, records.read_text().splitlines())
     return {published.seed: published for published in found}
-
-
-def _published(row: dict[str, Any]) -> Published:
-    points = [
-        Point(
-            **{
-                **point,
-                "refused": tuple(point["refused"]),
-                "percentiles": tuple(Percentile(**one) for one in point["percentiles"]),
-            }
-        )
-        for point in row["points"]
-    ]
-    targets = tuple(Target(**one) for one in row["targets"])
-    return Published(**{**row, "points": tuple(points), "targets": targets})

@@ -114,47 +114,28 @@ def run(corpus: str, seeds: Iterable[int], rules: Sequence[str], jobs: int) -> l
         return [case for part in parts for case in part]
 
 
-@dataclass(frozen=True, slots=True)
 class Score:
-    """Hold how often one rule was right over some drives, and how long it took."""
+    """Count how often one rule was right over some drives, and how long it took."""
 
-    drives: int
-    steady_accepted: float  # share of the steady drives
-    mean_error: float  # mean |published / truth - 1| of what was accepted
-    p95_error: float
-    wrong: int
-    wrong_limit: float  # one-sided 95 % limit of the share of wrong ones among the accepted
-    unseen: int
-    false_accepts: int
-    drifting: int
-    median_fills: float
-    median_hours: float
-    accepted: int
-
-
-def score(found: Sequence[Case]) -> Score:
-    """Add up the answers of one rule."""
-    drifting = [c for c in found if c.kind == "drifting"]
-    others = [c for c in found if c.kind != "drifting"]
-    steady = [c for c in others if c.kind == "steady"]
-    accepted = [c for c in others if c.accepted]
-    errors = np.array([abs(c.published - 1) for c in accepted if not c.unseen] or [np.nan])
-    wrong = sum(c.wrong for c in accepted)
-    judged = sum(not c.unseen for c in accepted)
-    return Score(
-        drives=len(found),
-        steady_accepted=sum(c.accepted for c in steady) / max(len(steady), 1),
-        mean_error=float(errors.mean()),
-        p95_error=float(np.quantile(errors, 0.95)),
-        wrong=wrong,
-        wrong_limit=binomial_upper_limit(wrong, judged) if judged else 1.0,
-        unseen=sum(c.unseen for c in accepted),
-        false_accepts=sum(c.accepted for c in drifting),
-        drifting=len(drifting),
-        median_fills=float(np.median([c.fills for c in accepted] or [np.nan])),
-        median_hours=float(np.median([c.hours for c in accepted] or [np.nan])),
-        accepted=judged,
-    )
+    def __init__(self, found: Sequence[Case]) -> None:
+        drifting = [c for c in found if c.kind == "drifting"]
+        others = [c for c in found if c.kind != "drifting"]
+        steady = [c for c in others if c.kind == "steady"]
+        accepted = [c for c in others if c.accepted]
+        judged = [c for c in accepted if not c.unseen]
+        errors = np.array([abs(c.published - 1) for c in judged] or [np.nan])
+        self.steady_accepted = sum(c.accepted for c in steady) / max(len(steady), 1)
+        self.mean_error = float(errors.mean())  # of what was accepted, relative
+        self.p95_error = float(np.quantile(errors, 0.95))
+        self.wrong = sum(c.wrong for c in accepted)
+        self.accepted = len(judged)
+        # One-sided 95 % limit of the share of wrong ones among the accepted.
+        self.wrong_limit = binomial_upper_limit(self.wrong, len(judged)) if judged else 1.0
+        self.unseen = len(accepted) - len(judged)
+        self.false_accepts = sum(c.accepted for c in drifting)
+        self.drifting = len(drifting)
+        self.median_fills = float(np.median([c.fills for c in accepted] or [np.nan]))
+        self.median_hours = float(np.median([c.hours for c in accepted] or [np.nan]))
 
 
 HEAD = (
@@ -194,7 +175,7 @@ def report(corpus: str, found: Sequence[Case], rules: Sequence[str], detail: str
     print(f"\n{corpus}: {len({c.seed for c in found})} drives, seeds from {found[0].seed}")
     print(HEAD)
     for name in rules:
-        print(row(name, score([c for c in found if c.rule == name])))
+        print(row(name, Score([c for c in found if c.rule == name])))
     own = [c for c in found if c.rule == detail]
     print(f"\n{detail}, by family")
     print(HEAD)
@@ -205,11 +186,11 @@ def report(corpus: str, found: Sequence[Case], rules: Sequence[str], detail: str
         modes = [abs(c.mode - 1) for c in moving if not np.isnan(c.mode)]
         extra = f"  lower mode off by {100 * np.median(modes):.1f} %" if modes else ""
         named = ", ".join(f"{count} {shape}" for shape, count in shapes.items() if count)
-        print(row(family, score(part)) + f"  {named}{extra}")
+        print(row(family, Score(part)) + f"  {named}{extra}")
     for case in own:
         if case.wrong or (case.kind == "drifting" and case.accepted):
             print(f"  wrong: {case.family} seed {case.seed}: {case.published:.3f} of the truth")
-    return misses(score(own))
+    return misses(Score(own))
 
 
 def _at_least(least: int) -> Callable[[str], int]:

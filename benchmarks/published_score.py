@@ -5,14 +5,14 @@ drives (Field and Welsh 2007), never below what independent points would give; w
 wrong, the binomial limit of as many drives (Hanley and Lippman-Hand 1983).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from benchmarks import published_zoo as zoo
-from benchmarks.judge_published import WRONG, Percentile, Point, Published, Target
+from benchmarks.judge_published import WRONG, Percentile, Point, Published
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.risk import Risk
 
@@ -71,110 +71,54 @@ class Count:
         return f"{self.events} of {self.of}"
 
 
+T = TypeVar("T")
+
+
+def counted(items: Sequence[Sequence[T]], event: Callable[[T], bool]) -> Count:
+    """Count events among the items of each drive."""
+    return Count(tuple((sum(map(event, own)), len(own)) for own in items))
+
+
 class Score:
-    """What was published of some drives, and of one kind of points or all."""
+    """What was published of some drives: of one kind of points, and of targets of one metric."""
 
     def __init__(self, drives: Sequence[Published], kind: str = "", metric: str = "") -> None:
+        points = [[p for p in d.points if kind in ("", p.kind)] for d in drives]
+        valid = [[p for p in own if p.validated] for own in points]
+        # The validated that a run could have seen all of.
+        timely = [[p for p in own if not d.apart(p)] for d, own in zip(drives, valid, strict=True)]
+        targets = [
+            [t for t in d.targets if not t.apart and metric in ("", t.metric)] for d in drives
+        ]
+        told = [[t for t in own if t.outcome == "pass"] for own in targets]
+        truly = [[t for t in own if t.truly == "pass"] for own in targets]
+        # Of the warm-up's rule alone, where the warm-up's write is all that was measured.
+        ruled = [d for d in drives if d.rule_steady and not d.later and len(d.points) == 1]
+        known = [[d] for d in ruled if d.rule_bound == d.rule_bound]
         self.drives = drives
-        self._kind, self._metric = kind, metric
-
-    def _points(self, drive: Published) -> list[Point]:
-        return [point for point in drive.points if not self._kind or point.kind == self._kind]
-
-    def _timely(self, drive: Published) -> list[Point]:
-        """The validated that a run could have seen all of."""
-        return [p for p in self._points(drive) if p.validated and not drive.apart(p)]
-
-    def _of_points(self, event: Callable[[Point], bool], *, timely: bool = True) -> Count:
-        own = self._timely if timely else self._points
-        found = [own(drive) for drive in self.drives]
-        return Count(tuple((sum(map(event, points)), len(points)) for points in found))
-
-    @cached_property
-    def validated(self) -> Count:
-        """Of all points that were asked for."""
-        return self._of_points(lambda p: p.validated, timely=False)
-
-    @cached_property
-    def wrong(self) -> Count:
-        """Of the validated in time: more than 5 % too high."""
-        return self._of_points(lambda p: p.wrong)
-
-    @cached_property
-    def wrong_with_apart(self) -> Count:
-        """The same with those whose event no such run could have seen."""
-        found = [[p for p in self._points(d) if p.validated] for d in self.drives]
-        return Count(tuple((sum(p.wrong for p in own), len(own)) for own in found))
-
-    @cached_property
-    def above_quantile(self) -> Count:
-        """Bounds above the true 5 % quantile."""
-        return self._of_points(lambda p: p.bound > p.quantile)
-
-    @cached_property
-    def covered(self) -> Count:
-        """Intervals that hold their truth."""
-        return self._of_points(lambda p: p.covered)
-
-    @cached_property
-    def median_share(self) -> float:
-        """Bound over truth."""
-        return self._median(lambda p: p.share)
-
-    @cached_property
-    def median_width(self) -> float:
-        """Width of the interval over the truth."""
-        return self._median(lambda p: (p.high - p.low) / p.truth)
-
-    def _median(self, of: Callable[[Point], float]) -> float:
-        return _median([of(point) for drive in self.drives for point in self._timely(drive)])
-
-    def of_drives(self, of: Callable[[Published], float]) -> float:
-        """Median over all drives."""
-        return _median([of(drive) for drive in self.drives])
-
-    @cached_property
-    def truth_error(self) -> float:
-        """Largest, relative."""
-        return max((p.truth_error for d in self.drives for p in self._points(d)), default=np.nan)
+        self.validated = counted(points, lambda p: p.validated)
+        self.wrong = counted(timely, lambda p: p.wrong)  # more than 5 % too high
+        self.wrong_with_apart = counted(valid, lambda p: p.wrong)
+        self.above_quantile = counted(timely, lambda p: p.bound > p.quantile)
+        self.covered = counted(timely, lambda p: p.covered)
+        self.passed_wrongly = counted(told, lambda t: t.truly == "fail")
+        self.passed_rightly = counted(truly, lambda t: t.outcome == "pass")
+        self.rule_wrong = counted(known, lambda d: d.rule_bound > (1 + WRONG) * d.points[0].truth)
+        self.median_share = _median(p.share for own in timely for p in own)
+        self.median_width = _median((p.high - p.low) / p.truth for own in timely for p in own)
+        self.truth_error = max((p.truth_error for own in points for p in own), default=np.nan)
+        self._percentiles = [
+            [q for p in own for q in p.percentiles
+             if q.truth_ns is not None and q.upper_ns is not None]
+            for own in timely
+        ]  # fmt: skip
 
     def percentiles(self, which: Callable[[Percentile], bool]) -> Count:
         """Too low, of those that are shown so and have a truth, of validated points."""
-        found = [
-            [q for p in self._timely(drive) for q in p.percentiles
-             if which(q) and q.truth_ns is not None and q.upper_ns is not None]
-            for drive in self.drives
-        ]  # fmt: skip
-        return Count(tuple((sum(q.too_low for q in own), len(own)) for own in found))
-
-    def _targets(self, among: Callable[[Target], bool], event: Callable[[Target], bool]) -> Count:
-        found = [
-            [t for t in d.targets if not t.apart and among(t) and self._metric in ("", t.metric)]
-            for d in self.drives
-        ]
-        return Count(tuple((sum(map(event, own)), len(own)) for own in found))
-
-    @cached_property
-    def passed_wrongly(self) -> Count:
-        """Targets that are told to pass, and fail."""
-        return self._targets(lambda t: t.outcome == "pass", lambda t: t.truly == "fail")
-
-    @cached_property
-    def passed_rightly(self) -> Count:
-        """Targets that truly pass, and are told so."""
-        return self._targets(lambda t: t.truly == "pass", lambda t: t.outcome == "pass")
-
-    @cached_property
-    def rule_wrong(self) -> Count:
-        """Of the warm-up's rule alone, where the warm-up's write is all that was measured."""
-        ruled = [
-            d for d in self.drives
-            if d.rule_steady and not d.later and d.rule_bound == d.rule_bound and len(d.points) == 1
-        ]  # fmt: skip
-        return Count(tuple((int(d.rule_bound > (1 + WRONG) * d.points[0].truth), 1) for d in ruled))
+        return counted([list(filter(which, own)) for own in self._percentiles], lambda q: q.too_low)
 
 
-def _median(values: Sequence[float]) -> float:
+def _median(values: Iterable[float]) -> float:
     known = [value for value in values if value == value]
     return float(np.median(known)) if known else float("nan")
 
@@ -197,8 +141,8 @@ def row(label: str, s: Score) -> str:
         f"{s.wrong.fraction:>13}{100 * s.wrong.limit:>6.1f}%{s.wrong_with_apart.fraction:>12}"
         f"{s.above_quantile.percent:>15}{s.covered.percent:>8}"
         f"{s.median_share:>12.2f}{100 * s.median_width:>6.1f}%"
-        f"{s.of_drives(lambda d: d.hours):>6.1f}{s.of_drives(lambda d: d.fills):>6.1f}"
-        f"{100 * s.truth_error:>8.1f}%{s.of_drives(lambda d: d.cpu_s):>6.1f}"
+        f"{_median(d.hours for d in s.drives):>6.1f}{_median(d.fills for d in s.drives):>6.1f}"
+        f"{100 * s.truth_error:>8.1f}%{_median(d.cpu_s for d in s.drives):>6.1f}"
         f"{s.rule_wrong.fraction:>12}"
     )
 

@@ -65,7 +65,7 @@ def samples(corpus: str) -> tuple[synthetic.Sample, ...]:
 
 def scored(corpus: str, rule: WindowRule) -> judges.Score:
     drives = samples(corpus)
-    return judges.score([judges.case_of(rule, i, s) for i, s in enumerate(drives)])
+    return judges.Score([judges.case_of(rule, i, s) for i, s in enumerate(drives)])
 
 
 def broken(score: judges.Score) -> set[str]:
