@@ -18,7 +18,6 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -241,8 +240,8 @@ def _places(work: Workload, seed: int) -> Iterator[int]:
     blocks = work.range.length_bytes // work.block_bytes
     rng = np.random.default_rng(seed)
     while True:
-        ahead = np.arange(blocks) if work.pattern is Pattern.SEQUENTIAL else None
-        drawn = rng.integers(blocks, size=4096) if ahead is None else ahead
+        in_order = work.pattern is Pattern.SEQUENTIAL
+        drawn = np.arange(blocks) if in_order else rng.integers(blocks, size=4096)
         yield from (work.range.offset_bytes + work.block_bytes * drawn).tolist()
 
 
@@ -263,12 +262,7 @@ class CoreRunning:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.stop()
         self._drain()
 

@@ -13,7 +13,6 @@ its name, is fitted; `Sealed` does not open the others before every model is fit
 """
 
 import argparse
-import csv
 import hashlib
 import math
 import re
@@ -27,6 +26,7 @@ from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.sim.amplification import STEPS, Before, Writes
@@ -211,7 +211,10 @@ def by_others(fits: Mapping[str, Fit], known: Mapping[str, Sheet], drive: str) -
     def middle(of: Callable[[Sheet, Parameters], float]) -> float:
         return float(np.median([of(sheet, found) for sheet, found in others]))
 
-    blocks = {size for _, found in others for size in found.most_bytes_per_s}
+    shares: dict[int, list[float]] = defaultdict(list)
+    for sheet, found in others:
+        for size, most in found.most_bytes_per_s.items():
+            shares[size].append(most / sheet.sequential_bytes_per_s)
     rate = mine.sequential_bytes_per_s
     return Parameters(
         mine.raw_bytes * middle(lambda sheet, found: found.physical_bytes / sheet.raw_bytes),
@@ -219,19 +222,7 @@ def by_others(fits: Mapping[str, Fit], known: Mapping[str, Sheet], drive: str) -
         middle(lambda _, found: found.superblock_bytes),
         rate * middle(lambda s, found: found.flash_bytes_per_s / s.sequential_bytes_per_s),
         middle(lambda _, found: found.copy_cost),
-        {
-            size: rate
-            * float(
-                np.median(
-                    [
-                        found.most_bytes_per_s[size] / sheet.sequential_bytes_per_s
-                        for sheet, found in others
-                        if size in found.most_bytes_per_s
-                    ]
-                )
-            )
-            for size in blocks
-        },
+        {size: rate * float(np.median(share)) for size, share in shares.items()},
     )
 
 
@@ -422,7 +413,7 @@ def report(directory: Path, only: str = "", to: Path | None = None) -> None:
     print_results(results)
     print(f"{(time.monotonic() - began) / 60:.1f} minutes")
     if to:
-        _write(results, to)
+        pd.DataFrame(results).to_csv(to, index=False, na_rep="nan", lineterminator="\r\n")
 
 
 def fit_line(drive: str, found: Fit, runs: Sequence[Observed]) -> str:
@@ -463,10 +454,9 @@ def print_results(results: Sequence[Judged]) -> None:
     predicted = attrgetter("predicted")
     print(summary("all held-out runs", results, predicted))
     print(summary("settled only", [one for one in results if one.settled], predicted))
-    for kind in sorted({one.kind for one in results}):
-        print(summary(f"  {kind}", [one for one in results if one.kind == kind], predicted))
-    for drive in sorted({one.drive for one in results}):
-        print(summary(f"  {drive}", [one for one in results if one.drive == drive], predicted))
+    for key in map(attrgetter, ("kind", "drive")):
+        for name in sorted(set(map(key, results))):
+            print(summary(f"  {name}", [one for one in results if key(one) == name], predicted))
     print(*of_one_series(results), sep="\n")
     print(summary("without this drive's series", results, attrgetter("others")))
     print(summary("data sheet", results, attrgetter("sheet")))
@@ -493,14 +483,6 @@ def print_results(results: Sequence[Judged]) -> None:
     print(
         f"distance of the whole course: median {np.median(shapes):.1f} %, worst {max(shapes):.1f} %"
     )
-
-
-def _write(results: Sequence[Judged], to: Path) -> None:
-    names = list(Judged.__dataclass_fields__)
-    with to.open("w", newline="") as file:
-        out = csv.writer(file)
-        out.writerow(names)
-        out.writerows([getattr(one, name) for name in names] for one in results)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,6 @@ reports/experiments. From these files alone come the pages NAME.md, their figure
 docs/experiments, and (checked by a test) the numbers of docs/reproduction.md.
 """
 
-import csv
 import json
 import sys
 import tempfile
@@ -55,8 +54,7 @@ def profiles() -> list[str]:
 
 
 def _csv(path: Path) -> list[Values]:
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")  # type: ignore[return-value]
 
 
 def _told(name: str) -> dict[str, Any]:
@@ -140,10 +138,8 @@ def _strided(path: Path) -> dict[str, Any]:
 def keep(name: str, directory: Path) -> None:
     """Store what the page of a run is made of."""
     PAPERS.mkdir(parents=True, exist_ok=True)
-    with (PAPERS / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(_row(found) for found in _csv(directory / "summary.csv"))
+    rows = pd.DataFrame(map(_row, _csv(directory / "summary.csv")), columns=COLUMNS)
+    rows.to_csv(PAPERS / f"{name}.csv", index=False)
     told = told_of(directory) | {"taken": f"{datetime.now(UTC):%Y-%m-%d}"}
     (PAPERS / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
 

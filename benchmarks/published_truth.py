@@ -39,6 +39,7 @@ MINUTE_S = 60.0
 BEYOND = 100  # requests beyond a percentile, for it to be known
 CREEP_FILLS, CREEP_S = 10.0, 10 * 3600.0  # what is to come, where a drive never stays as it is
 DIRECTIONS = ("read", "write")
+IN_ORDER = Job(order=Order.SEQUENTIAL, block_bytes=128 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +167,11 @@ def truth_to_come(made: Creature, load: Workload, after: Drive, seed: int) -> Tr
     written = (1 - work.read_percent / 100) * work.block_bytes
     probe = after.copied().run(replace(work, stop_s=HORIZON_S))
     fills_s = CREEP_FILLS * made.capacity_bytes / written / probe.iops if written else CREEP_S
-    length_s = min(fills_s, MOST_IOS / probe.iops)
-    return _of_one(_measured(after.copied(), work, length_s), HORIZON_S)
+    long = _measured(after.copied(), work, min(fills_s, MOST_IOS / probe.iops))
+    mean = float(long.rates.mean())
+    error = float(_batches(long.rates).std(ddof=1) / math.sqrt(BATCHES) / mean)
+    low = float(np.quantile(_horizons(long.rates, HORIZON_S), 0.05))
+    return Truth(mean, mean, error, low, HORIZON_S, long.latency)
 
 
 def latency_at(
@@ -193,13 +197,6 @@ def latency_at(
         for wait, read in zip(np.split(waits, PARTS), np.split(reads, PARTS), strict=True)
     ]
     return _Long(waits, parts, drive, job, waits=(waits[reads], waits[~reads])).latency
-
-
-def _of_one(long: _Long, horizon_s: float) -> Truth:
-    mean = float(long.rates.mean())
-    error = float(_batches(long.rates).std(ddof=1) / math.sqrt(BATCHES) / mean)
-    low = float(np.quantile(_horizons(long.rates, horizon_s), 0.05))
-    return Truth(mean, mean, error, low, horizon_s, long.latency)
 
 
 def _stalled(made: Creature, rng: Rng, count: int) -> Floats:
@@ -232,8 +229,7 @@ def _batches(rates: Floats, regular: bool = False) -> Floats:
 
 def _prepared(made: Creature, seed: int, values: Values) -> Drive:
     drive = Drive.in_memory(Params(dict(values)))
-    in_order = Job(order=Order.SEQUENTIAL, block_bytes=128 * 1024)
-    drive.run(replace(in_order, stop_bytes=2 * made.capacity_bytes))
+    drive.run(replace(IN_ORDER, stop_bytes=2 * made.capacity_bytes))
     drive.run(Job(seed=seed + 7, stop_bytes=made.capacity_bytes))
     return drive
 
@@ -345,8 +341,7 @@ def _onset(made: Creature, seed: int) -> float | None:
     if not made.hot_level:
         return None
     drive = Drive.in_memory(Params(dict(made.params)))
-    in_order = Job(order=Order.SEQUENTIAL, block_bytes=128 * 1024)
-    drive.run(replace(in_order, stop_bytes=made.capacity_bytes))
+    drive.run(replace(IN_ORDER, stop_bytes=made.capacity_bytes))
     end_ns = drive.now_ns + made.settle_s * 1e9
     turn = 0
     while drive.now_ns < end_ns and not drive.counters()["throttled"]:

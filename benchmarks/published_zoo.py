@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.synthetic import Rng
-from benchmarks.zoo import CAPACITY_BYTES, UNIT_BYTES, UNITS, Values, animal, drive_body
+from benchmarks.zoo import CAPACITY_BYTES, UNIT_BYTES, UNITS, Values, animal, drive_body, heat
+from benchmarks.zoo import FAMILIES as ANIMALS
 from ssdbench.sim.library import DIRECT, parameters
 from ssdbench.stats.risk import HASTY, SHORT, WHOLE
 from ssdbench.units import KIB
@@ -160,12 +161,8 @@ def _qlc(name: str, rng: Rng) -> Creature:
 
 
 def _buffered(name: str, rng: Rng) -> Creature:
-    body, fill_s = drive_body(rng)
-    body |= {
-        "wbuf_bytes": int(rng.uniform(0.005, 0.05) * UNITS) * UNIT_BYTES,
-        "cache_bytes": int(rng.uniform(0.0, 0.05) * UNITS) * UNIT_BYTES,
-    }
-    return Creature(name, body, fill_s, {})
+    found = ANIMALS["buffer-heavy"](name, rng)
+    return Creature(name, found.body, found.fill_s, {})
 
 
 def _block_mapped(name: str, rng: Rng) -> Creature:
@@ -188,9 +185,7 @@ def _bistable(name: str, rng: Rng) -> Creature:
 
 def _stalls(name: str, rng: Rng) -> Creature:
     """From 30 s to 4 h apart, 1 to 15 % of the time."""
-    body, fill_s = drive_body(rng)
-    for key in ("stall_period_ns", "stall_ns", "stall_random"):
-        body.pop(key, None)
+    body, fill_s = drive_body(rng, stalls=False)
     period_s = float(np.exp(rng.uniform(np.log(30), np.log(4 * 3600))))
     share = float(rng.uniform(0.01, 0.15))
     trouble = {
@@ -208,15 +203,8 @@ def _stepping(name: str, rng: Rng, slow: float, after_fills: float, span: int = 
     body, fill_s = drive_body(rng, **({"gc_policy": FIFO} if span < 100 else {}))
     at = PREPARED_FILLS + after_fills
     trouble = {"step_after_ppm": round(at * 1e6), "step_slow_ppm": int(slow * 1e6)}
-    return Creature(
-        name,
-        body,
-        fill_s,
-        trouble,
-        leaves=1 / (1 + slow),
-        step_fills=at,
-        span_percent=span,
-    )
+    leaves = 1 / (1 + slow)
+    return Creature(name, body, fill_s, trouble, leaves, step_fills=at, span_percent=span)
 
 
 def _late_step(name: str, rng: Rng) -> Creature:
@@ -232,17 +220,8 @@ def _cold(name: str, rng: Rng) -> Creature:
 def _late_heat(name: str, rng: Rng) -> Creature:
     """Hot only after hours: throttled from then on, or on and off."""
     body, fill_s = drive_body(rng)
-    gb_per_s = CAPACITY_BYTES / fill_s / 1e9
     tau_s = float(rng.uniform(1.0, 4.0)) * fill_s
-    warm_mk = 60_000
-    on_mk = int(rng.uniform(0.6, 0.95) * warm_mk)
-    body |= {
-        "throttle_mk_per_gb": max(1, min(1_000_000, int(warm_mk / gb_per_s / tau_s))),
-        "throttle_tau_ns": int(tau_s * 1e9),
-        "throttle_on_mk": on_mk,
-        "throttle_off_mk": int(on_mk * rng.uniform(0.75, 0.98)),
-        "throttle_slow_ppm": int(rng.uniform(0.2e6, 2e6)),
-    }
+    body |= heat(rng, fill_s, tau_s, 0.6, 0.95)
     return Creature(name, body, fill_s, {}, simulated=True, settle_s=8 * tau_s, hot_level=True)
 
 
@@ -291,9 +270,7 @@ def _whole(
     """
     units = larger * UNITS // int(rng.choice([1, 2, 4]))
     op = float(np.exp(rng.uniform(np.log(0.1), np.log(0.4)))) if op is None else op
-    body, fill_s = drive_body(rng, op=op, units=units, gc_policy=int(rng.integers(3)))
-    for key in ("stall_period_ns", "stall_ns", "stall_random"):
-        body.pop(key, None)
+    body, fill_s = drive_body(rng, op=op, units=units, stalls=False, gc_policy=int(rng.integers(3)))
     rates = Rates(units / fill_s, 2e9 / body["t_read_ns"], body["capacity_bytes"])
     planted = trouble(rng, rates)
     wave_s = max(planted.get("job_period_ns", 0), planted.get("wave_period_ns", 0)) / 1e9
@@ -596,9 +573,7 @@ def _like_real(name: str, rng: Rng) -> Creature:
     found = REAL[name]
     spare = float(np.exp(rng.uniform(*np.log(found.spare))))
     policy, choices = found.policies[int(rng.integers(len(found.policies)))]
-    body, fill_s = drive_body(rng, op=spare, gc_policy=policy, gc_d=choices)
-    for key in ("stall_period_ns", "stall_ns", "stall_random"):
-        body.pop(key, None)
+    body, fill_s = drive_body(rng, op=spare, stalls=False, gc_policy=policy, gc_d=choices)
     dies = body["channels"] * body["dies_per_channel"]
     stripe = dies * body["program_unit_bytes"]
     superblock = round(CAPACITY_BYTES / float(rng.uniform(*found.superblocks)) / stripe) * stripe

@@ -136,9 +136,12 @@ def _binned(slices: Iterator[tuple[float, int]], longest_s: int) -> Floats:
 
 
 def drive_body(
-    rng: Rng, *, op: float | None = None, units: int = UNITS, **more: int
+    rng: Rng, *, op: float | None = None, units: int = UNITS, stalls: bool = True, **more: int
 ) -> tuple[Values, float]:
-    """Draw a page-mapped drive whose fill takes 15 to 90 minutes, with noise and stalls."""
+    """Draw a page-mapped drive whose fill takes 15 to 90 minutes, with noise and stalls.
+
+    Without `stalls` it is the same drive, and never stalls.
+    """
     block_bytes = _BLOCK_BYTES * units // UNITS
     spare = float(np.exp(rng.uniform(np.log(0.07), np.log(0.5)))) if op is None else op
     fill_s = float(rng.uniform(900, 5400))
@@ -163,12 +166,27 @@ def drive_body(
         "noise_ppm": int(rng.uniform(0, 300_000)),
     }
     if rng.integers(2):
-        values |= {
+        stalling = {
             "stall_period_ns": int(1e9 * rng.uniform(30, 900)),
             "stall_ns": int(1e9 * rng.uniform(0.2, 3)),
             "stall_random": 1,
         }
+        values |= stalling if stalls else {}
     return values | more, fill_s
+
+
+def heat(rng: Rng, fill_s: float, tau_s: float, least: float, most: float) -> Values:
+    """Draw the throttling of a drive that is hot from a share of its final warmth on."""
+    gb_per_s = CAPACITY_BYTES / fill_s / 1e9
+    warm_mk = 60_000  # in equilibrium at full speed
+    on_mk = int(rng.uniform(least, most) * warm_mk)
+    return {
+        "throttle_mk_per_gb": max(1, min(1_000_000, int(warm_mk / gb_per_s / tau_s))),
+        "throttle_tau_ns": int(tau_s * 1e9),
+        "throttle_on_mk": on_mk,
+        "throttle_off_mk": int(on_mk * rng.uniform(0.75, 0.98)),
+        "throttle_slow_ppm": int(rng.uniform(0.2e6, 2e6)),
+    }
 
 
 def _page(name: str, rng: Rng) -> Animal:
@@ -249,17 +267,8 @@ def _part(name: str, rng: Rng) -> Animal:
 def _throttling(name: str, rng: Rng) -> Animal:
     """Heat up at work, slow down, cool, and so on; or stay slow."""
     body, fill_s = drive_body(rng)
-    gb_per_s = CAPACITY_BYTES / fill_s / 1e9
     tau_s = float(np.exp(rng.uniform(np.log(60), np.log(1200))))
-    warm_mk = 60_000  # in equilibrium at full speed
-    on_mk = int(rng.uniform(0.5, 0.9) * warm_mk)
-    body |= {
-        "throttle_mk_per_gb": min(1_000_000, int(warm_mk / gb_per_s / tau_s)),
-        "throttle_tau_ns": int(tau_s * 1e9),
-        "throttle_on_mk": on_mk,
-        "throttle_off_mk": int(on_mk * rng.uniform(0.75, 0.98)),
-        "throttle_slow_ppm": int(rng.uniform(0.2e6, 2e6)),
-    }
+    body |= heat(rng, fill_s, tau_s, 0.5, 0.9)
     return Animal(name, "steady", body, fill_s)
 
 
