@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,16 @@ def read_regular(path: Path) -> bytes:
         if size > MOST_BYTES:
             raise OSError(errno.EFBIG, "it is larger than 1 GiB", str(path))
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+@contextmanager
+def descriptor_of(path: Path, flags: int, mode: int = 0o777) -> Iterator[int]:
+    """Open a file and close it at the end of the block. Raises OSError."""
+    descriptor = os.open(path, flags, mode)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def open_regular(path: Path, *, below: Path | None = None) -> int:

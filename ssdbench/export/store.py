@@ -33,7 +33,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 from ssdbench.errors import CommandFailed, UsageError
-from ssdbench.foreign import json_object, plain, read_regular
+from ssdbench.foreign import descriptor_of, json_object, plain, read_regular
 from ssdbench.host import command
 from ssdbench.host.files import make_directory, sync_directory, write_atomic
 from ssdbench.host.lock import waiting
@@ -321,11 +321,8 @@ def _hash(path: Path) -> str:
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
+    with descriptor_of(path, os.O_RDONLY | os.O_NOFOLLOW) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 NAMESPACE = "ssdbench"

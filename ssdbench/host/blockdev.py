@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssdbench.errors import DeviceLost, HostLacks
+from ssdbench.foreign import descriptor_of
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.model.target import USED_UP
 from ssdbench.units import format_size
@@ -165,13 +166,10 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
 
 def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
     """Return the 4 KiB at each address; None if unreadable. Raises OSError if access is denied."""
-    descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
+    with descriptor_of(node, os.O_RDONLY | os.O_NONBLOCK) as descriptor:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         return {place: _at(descriptor, place) for place in places}
-    finally:
-        os.close(descriptor)
 
 
 def _at(descriptor: int, place: int) -> bytes | None:

@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ssdbench.foreign import descriptor_of
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.loops import Backing, behind
 from ssdbench.host.sysfs import Sysfs
@@ -65,13 +66,10 @@ def tables(number: str, *, sysfs: Sysfs) -> list[Target]:
     Raises OSError when the kernel refuses to answer, FileNotFoundError on a host without device
     mapper.
     """
-    descriptor = os.open(sysfs.path(CONTROL), os.O_RDWR | os.O_CLOEXEC)
-    try:
+    with descriptor_of(sysfs.path(CONTROL), os.O_RDWR) as descriptor:
         major, _, minor = number.partition(":")
         device = os.makedev(int(major), int(minor))
         return [t for flag in (0, _INACTIVE) for t in _table(descriptor, device, flag)]
-    finally:
-        os.close(descriptor)
 
 
 def _table(descriptor: int, device: int, flag: int) -> Iterator[Target]:
@@ -244,14 +242,6 @@ class Extents:
         if name not in self._mappings:
             self._mappings[name] = self._mapped(name)
         return self._mappings[name]
-
-    def table(self, name: str, called: Callable[[str], str]) -> str:
-        """Return a mapping as text; `called` gives the lasting name of each lower device."""
-        rows = (
-            f"{s.begin} {s.end} {called(s.lower)} {s.at} {s.span}"
-            for s in self.mapping(name).segments
-        )
-        return "\n".join(rows)
 
     def _follow(
         self, name: str, above: frozenset[str], ranges: Sequence[Range], found: Reach

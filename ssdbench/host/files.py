@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.foreign import open_own, plain, require_no_node
+from ssdbench.foreign import descriptor_of, open_own, plain, require_no_node
 from ssdbench.model import records
 from ssdbench.units import format_size
 
@@ -46,12 +46,9 @@ def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
         require_no_node(path)
         beside.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(beside, flags, mode)
-        try:
+        with descriptor_of(beside, flags, mode) as descriptor:
             _write_all(descriptor, data.encode() if isinstance(data, str) else data)
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
         beside.replace(path)
         sync_directory(path.parent)
     except OSError as error:
@@ -61,11 +58,8 @@ def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
 
 def sync_directory(directory: Path) -> None:
     """Sync a directory, so that the names in it survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with descriptor_of(directory, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def make_directory(path: Path) -> None:

@@ -395,15 +395,8 @@ def with_needs(names: Collection[str]) -> list[str]:
 def users(sysfs: Sysfs, name: str) -> list[str]:
     """List, for each use of a module, the command that ends this use."""
     if name == SCHEDULERS:
-        chosen = {
-            kernel: sysfs.find(f"/sys/block/{kernel}/queue/scheduler") or ""
-            for kernel in sysfs.names("/sys/block")
-        }
-        return [
-            f"`echo none > /sys/block/{kernel}/queue/scheduler`"
-            for kernel, schedulers in chosen.items()
-            if "[bpref-" in schedulers
-        ]
+        queues = (f"/sys/block/{kernel}/queue/scheduler" for kernel in sysfs.names("/sys/block"))
+        return [f"`echo none > {q}`" for q in queues if "[bpref-" in (sysfs.find(q) or "")]
     group = f"/sys/kernel/config/{name}"
     needing = [other for other, needs in NEEDS_OF_OURS.items() if name in needs]
     return [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused
-from ssdbench.foreign import open_own
+from ssdbench.foreign import descriptor_of, open_own
 from ssdbench.host import command
 from ssdbench.host.files import require_private, unwritable
 from ssdbench.host.processes import side_by_side_leader
@@ -83,14 +83,11 @@ def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[Non
 def until_free(path: Path) -> None:
     """Wait until a lock file is free or missing, without polling. Raises OSError, HostLacks."""
     require_private(path)
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
+    with (
+        suppress(FileNotFoundError),
+        descriptor_of(path, os.O_RDONLY | os.O_NOFOLLOW) as descriptor,
+    ):
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-    finally:
-        os.close(descriptor)
 
 
 def _opened(path: Path) -> int:

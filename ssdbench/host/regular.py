@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ssdbench.errors import DeviceLost, HostLacks
-from ssdbench.foreign import open_own
+from ssdbench.foreign import descriptor_of, open_own
 from ssdbench.host import files
 from ssdbench.host.blockdev import major_minor
 from ssdbench.host.procfs import Procfs
@@ -42,13 +42,10 @@ MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
     """Yield a descriptor of a regular file for reading; links are not followed. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with descriptor_of(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file any more")
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def held(descriptor: int) -> Path:

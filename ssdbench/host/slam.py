@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks
+from ssdbench.foreign import descriptor_of
 from ssdbench.host.sysfs import Sysfs
 
 CONFIGFS = "/sys/kernel/config/ssdb_slam"
@@ -91,11 +92,9 @@ class Instance:
 
     def _write(self, name: str, value: str) -> None:
         """Write an attribute and do not read it again: the kernel may print values differently."""
-        descriptor = os.open(self._sysfs.path(f"{self._path}/{name}"), os.O_WRONLY)
-        try:
+        path = self._sysfs.path(f"{self._path}/{name}")
+        with descriptor_of(path, os.O_WRONLY) as descriptor:
             os.write(descriptor, value.encode())
-        finally:
-            os.close(descriptor)
 
 
 def _bins(text: str) -> dict[str, dict[int, int]]:

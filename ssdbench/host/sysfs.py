@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ssdbench.errors import HostLacks
+from ssdbench.foreign import descriptor_of
 
 NOTHING = "(null)"  # the kernel's text for a missing string
 R = TypeVar("R")
@@ -90,11 +91,8 @@ class Sysfs:
     def ask(self, attribute: str, value: str = "1") -> None:
         """Write to an attribute that has no value and only triggers an action. Raises HostLacks."""
         try:
-            descriptor = os.open(self.path(attribute), os.O_WRONLY)  # never creates a file
-            try:
+            with descriptor_of(self.path(attribute), os.O_WRONLY) as descriptor:  # never creates it
                 os.write(descriptor, value.encode())
-            finally:
-                os.close(descriptor)
         except OSError as error:
             out_of_range = error.errno in (errno.EINVAL, errno.ERANGE)
             raise HostLacks(

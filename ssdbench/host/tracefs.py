@@ -11,10 +11,12 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ssdbench.errors import HostLacks
+from ssdbench.foreign import descriptor_of
 from ssdbench.host.sysfs import Sysfs, chosen
 
 _LENGTH = (1 << 20) - 1  # length of a page; the bits above it count lost entries
@@ -168,25 +170,17 @@ class Tracing:
 
     def _set(self, name: str, value: str) -> None:
         try:
-            descriptor = os.open(self._base / name, os.O_WRONLY | os.O_TRUNC)
-            try:
+            with descriptor_of(self._base / name, os.O_WRONLY | os.O_TRUNC) as descriptor:
                 if value:
                     os.write(descriptor, value.encode())
-            finally:
-                os.close(descriptor)
         except OSError as error:
             raise HostLacks(f"{INSTANCE}/{name} cannot be set: {error.strerror}") from error
 
 
 def _pages(pipe: Path) -> list[bytes]:
     """Return the pages of one CPU's trace buffer; each read returns a page and never waits."""
-    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     pages = []
-    try:
+    with descriptor_of(pipe, os.O_RDONLY | os.O_NONBLOCK) as descriptor, suppress(BlockingIOError):
         while page := os.read(descriptor, _PAGE_BYTES):
             pages.append(page)
-    except BlockingIOError:
-        pass
-    finally:
-        os.close(descriptor)
     return pages

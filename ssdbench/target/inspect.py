@@ -139,12 +139,9 @@ def _simulated(name: str) -> TargetInfo:
 
 def _cache_facts(params: Mapping[str, int]) -> dict[str, str]:
     """Return facts on a simulated drive's cache, named as for an NVMe drive."""
-    volatile = bool(params["wbuf_volatile"] and params["wbuf_bytes"])
-    return (
-        {"volatile write cache": "present", "write cache": "on"}
-        if volatile
-        else {"volatile write cache": "absent"}
-    )
+    if params["wbuf_volatile"] and params["wbuf_bytes"]:
+        return {"volatile write cache": "present", "write cache": "on"}
+    return {"volatile write cache": "absent"}
 
 
 def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInfo:

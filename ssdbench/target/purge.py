@@ -54,13 +54,9 @@ def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str
         case Purge.FORMAT | Purge.SANITIZE if protocol is Protocol.NVME:
             return list(_nvme_obstacles(wanted, found))
         case Purge.SANITIZE if protocol is Protocol.ATA:
-            said = ata.identify(found[ata.IDENTIFY])
-            usable = {"crypto", "block"} & said.sanitizes
-            return (
-                []
-                if usable
-                else ["it has neither a crypto scramble nor a block erase sanitize (ATA)"]
-            )
+            if {"crypto", "block"} & ata.identify(found[ata.IDENTIFY]).sanitizes:
+                return []
+            return ["it has neither a crypto scramble nor a block erase sanitize (ATA)"]
         case Purge.SANITIZE | Purge.FORMAT if protocol is Protocol.SCSI:
             return []
         case Purge.ATA_ERASE if protocol is Protocol.ATA:

@@ -1,7 +1,8 @@
 """Read and write settings of the kernel, of services, of modules and of block devices."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -193,6 +194,15 @@ class BlockBackend:
             self._attributes.write(path, value, "")
 
 
+@contextmanager
+def _told(failing: str, hint: str = "") -> Iterator[None]:
+    """Turn a drive's error into one that says what failed."""
+    try:
+        yield
+    except DeviceError as error:
+        raise HostLacks(f"{failing}: {error.message}", hint=hint) from error
+
+
 class _Located:
     """Find the device node of a drive by its identity."""
 
@@ -208,19 +218,13 @@ class NvmeFeatureBackend(_Located):
 
     def read(self, attribute: str, drive: str) -> str:
         """Return the current value of the feature as a number."""
-        try:
-            with nvme.opened(self._node(drive)) as device:
-                return str(device.feature(int(attribute, 16)).result)
-        except DeviceError as error:
-            raise HostLacks(f"feature {attribute} cannot be read: {error.message}") from error
+        with _told(f"feature {attribute} cannot be read"), nvme.opened(self._node(drive)) as device:
+            return str(device.feature(int(attribute, 16)).result)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Set the value of the feature, then read the feature again to check its value."""
-        try:
-            with nvme.opened(self._node(drive)) as device:
-                device.set_feature(int(attribute, 16), int(value))
-        except DeviceError as error:
-            raise HostLacks(f"feature {attribute} cannot be set: {error.message}") from error
+        with _told(f"feature {attribute} cannot be set"), nvme.opened(self._node(drive)) as device:
+            device.set_feature(int(attribute, 16), int(value))
         kept = self.read(attribute, drive)
         if kept != value:
             raise HostLacks(f"feature {attribute} was set to {value}, but the drive keeps {kept}")
@@ -253,11 +257,8 @@ class LatencyMonitorBackend(_Located):
 
     def read(self, attribute: str, drive: str) -> str:
         """Return the settings of the latency monitor as numbers, read from log page C3h."""
-        try:
-            with nvme.opened(self._node(drive)) as device:
-                page = device.log_page(nvme.MONITOR_LOG, nvme.MONITOR_BYTES)
-        except DeviceError as error:
-            raise HostLacks(f"the {attribute} cannot be read: {error.message}") from error
+        with _told(f"the {attribute} cannot be read"), nvme.opened(self._node(drive)) as device:
+            page = device.log_page(nvme.MONITOR_LOG, nvme.MONITOR_BYTES)
         if page[496:512] != nvme.MONITOR_GUID:
             raise HostLacks(
                 f"the drive {drive} has no {attribute}", hint="Set `latency_monitor: keep`."
@@ -266,11 +267,8 @@ class LatencyMonitorBackend(_Located):
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Set all settings of the latency monitor (feature C5h), and check them by a read."""
-        try:
-            with nvme.opened(self._node(drive)) as device:
-                device.set_feature(nvme.MONITOR_FEATURE, 0, data=monitor_feature(value))
-        except DeviceError as error:
-            raise HostLacks(f"the {attribute} cannot be set: {error.message}") from error
+        with _told(f"the {attribute} cannot be set"), nvme.opened(self._node(drive)) as device:
+            device.set_feature(nvme.MONITOR_FEATURE, 0, data=monitor_feature(value))
         kept = self.read(attribute, drive)
         if kept != value:
             raise HostLacks(f"the {attribute} was set to {value}, but the drive keeps {kept}")
@@ -299,27 +297,21 @@ class AtaPasswordBackend(_Located):
 
     def read(self, attribute: str, drive: str) -> str:
         """Return ssdbench's password if the drive reports that a password is set, else ""."""
-        try:
-            with scsi.opened(self._node(drive)) as disk:
-                word = scsi.ata_security_word(disk)
-        except DeviceError as error:
-            raise HostLacks(
-                f"cannot tell whether an {attribute} is set: {error.message}"
-            ) from error
+        said = _told(f"cannot tell whether an {attribute} is set")
+        with said, scsi.opened(self._node(drive)) as disk:
+            word = scsi.ata_security_word(disk)
         return scsi.ATA_PASSWORD if word & scsi.ATA_SECURITY_ENABLED else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Unlock the drive and remove its password. Raises HostLacks if the drive refuses."""
         if value:
             raise HostLacks(f"only a purge sets an {attribute}")
-        try:
-            with scsi.opened(self._node(drive), writes=True) as disk:
-                scsi.ata_unlock(disk)
-        except DeviceError as error:
-            raise HostLacks(
-                f"the {attribute} cannot be removed: {error.message}",
-                hint="An erase may still be in progress: wait, then run `ssdbench restore` again.",
-            ) from error
+        said = _told(
+            f"the {attribute} cannot be removed",
+            hint="An erase may still be in progress: wait, then run `ssdbench restore` again.",
+        )
+        with said, scsi.opened(self._node(drive), writes=True) as disk:
+            scsi.ata_unlock(disk)
         if self.read(attribute, drive):
             raise HostLacks(f"the {attribute} is still set")
 

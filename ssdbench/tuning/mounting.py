@@ -61,14 +61,14 @@ class PartitionBackend:
 
     def read(self, attribute: str, drive: str) -> str:
         """Return the partition's first sector and number of sectors; "" if it does not exist."""
-        name = self._name(drive)
+        name = located(self._locate, drive)
         base = f"/sys/block/{name}/{partition_name(name, attribute)}"
         start, size = self._sysfs.number(f"{base}/start"), self._sysfs.number(f"{base}/size")
         return "" if start is None or size is None else f"{start} {size}"
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Add the partition, or remove it if `value` is empty. Raises HostLacks on refusal."""
-        node = node_of(self._name(drive))
+        node = node_of(located(self._locate, drive))
         if value:
             refused = _patiently(["addpart", node, attribute, *value.split()], patience_s=0.0)
         else:
@@ -76,9 +76,6 @@ class PartitionBackend:
         if refused:
             done = "added to" if value else "removed from"
             raise HostLacks(f"partition {attribute} cannot be {done} {node}: {refused}")
-
-    def _name(self, drive: str) -> str:
-        return located(self._locate, drive)
 
 
 class DirectoryBackend:

@@ -21,7 +21,7 @@ from ssdbench.model.profile import (
     Switch,
 )
 from ssdbench.stats.inside.writesizes import LEAST_FREQUENCY, USUAL_BYTES
-from ssdbench.tuning.setting import QUEUE_SETTINGS, Backend, Setting, queue_settings
+from ssdbench.tuning.setting import Backend, Setting, queue_settings
 
 DRIVE = "drive"
 LOCAL = "local"
@@ -322,16 +322,14 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
 
 def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
     """Return the wished settings of the drive's queue. Raises HostLacks if a setting is missing."""
-    asked = queue_settings(wishes.queue(), drive)
     settings = []
-    offered = {name: attribute for name, (attribute, _) in QUEUE_SETTINGS.items()}
-    for setting in asked:
-        name = next(n for n, attribute in offered.items() if attribute == setting.attribute)
+    for setting in queue_settings(wishes.queue(), drive):
+        name = setting.attribute.removeprefix("queue/")
         if name == "scheduler":
             if setting.value == NO_SCHEDULER and not host.schedulers:
                 continue  # a file, or a device made of others: it never has a scheduler
             require_scheduler(setting.value, host.schedulers)
-        elif setting.attribute.removeprefix("queue/") not in host.queue:
+        elif name not in host.queue:
             raise HostLacks(
                 f"this drive has no setting {name}", hint=f"Set `{name}: keep` in the profile."
             )
