@@ -104,15 +104,14 @@ def results(text: str) -> Results:
         ended = _ENDED.match(line)
         if not ended:
             continue
-        behind = (one.strip() for one in takewhile(_is_detail, lines[number + 1 :]))
+        behind = (
+            one.strip()
+            for one in takewhile(lambda said: said.startswith("    "), lines[number + 1 :])
+        )
         one = Ended(ended["status"], tuple(line for line in behind if not _MEASURED.match(line)))
         for device in [ended["device"]] if ended["device"] else DEVICES:
             found.setdefault(ended["test"], {})[device] = one
     return found
-
-
-def _is_detail(line: str) -> bool:
-    return line.startswith("    ")
 
 
 def table(found: Results, told: str) -> str:

@@ -147,7 +147,6 @@ class _Done:
 
     @property
     def outcome(self) -> JobOutcome:
-        """Totals."""
         return JobOutcome(
             name=self.job.name,
             read=_direction(self.result, 0),
@@ -172,7 +171,6 @@ class _Offered:
 
     @property
     def outcome(self) -> JobOutcome:
-        """Totals."""
         length_s = self.job.runtime_s or 0.0
         read, write = (
             _direction_of(self.requests.of_direction(writes=writes), self.job, length_s)
@@ -362,7 +360,6 @@ class CoreOutcome:
 
     @property
     def jobs(self) -> tuple[JobOutcome, ...]:
-        """Totals of each job."""
         return tuple(done.outcome for done in self.done)
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import hidden_flash
-from benchmarks.hidden_flash import CoreBench, Flash
+from benchmarks.hidden_flash import CoreBench
 from benchmarks.synthetic import Rng
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import LoggedIo
@@ -45,7 +45,6 @@ class Hidden:
     kind: str
     params: dict[str, int]
     block_bytes: int | None
-    phase_bytes: int = 0
 
 
 def made(number: int, seed: int) -> Hidden:
@@ -98,12 +97,11 @@ def _trouble(rng: Rng) -> dict[str, int]:
 
 def _blocks(rng: Rng, kind: str, units: int) -> Hidden:
     block = units * UNIT_BYTES
-    unit = UNIT_BYTES
     phase = int(rng.integers(units)) * UNIT_BYTES if rng.random() < 0.5 else 0
     params = {
         "ftl": 1,
         "capacity_bytes": int(rng.choice([768, 1024, 1536, 2048])) * MIB,
-        "map_unit_bytes": unit,
+        "map_unit_bytes": UNIT_BYTES,
         "block_bytes": block,
         "block_phase_bytes": phase,
         "log_blocks": int(rng.choice([1, 2, 4, 8, 16])),
@@ -124,11 +122,12 @@ def _blocks(rng: Rng, kind: str, units: int) -> Hidden:
             "t_erase_ns": int(rng.uniform(0.1e6, 1e6)),
             "merge_page_ns": max(50, int(rng.uniform(0.2e6, 4e6)) // units),
         }
-    return Hidden(kind, params | _trouble(rng), block, phase)
+    return Hidden(kind, params | _trouble(rng), block)
 
 
 def _pages(rng: Rng) -> Hidden:
     unit = int(rng.choice([4, 8, 16, 32, 64])) * KIB
+    page = max(16 * KIB, unit)
     channels = int(rng.choice([1, 2, 4, 8]))
     params = {
         "ftl": 0,
@@ -137,10 +136,9 @@ def _pages(rng: Rng) -> Hidden:
         "map_unit_bytes": unit,
         "channels": channels,
         "dies_per_channel": 1,
-        "program_unit_bytes": max(16 * KIB, unit),
-        "read_unit_bytes": max(16 * KIB, unit),
-        "erase_block_bytes": 512 * KIB // channels // max(16 * KIB, unit) * max(16 * KIB, unit)
-        or max(16 * KIB, unit),
+        "program_unit_bytes": page,
+        "read_unit_bytes": page,
+        "erase_block_bytes": 512 * KIB // channels // page * page or page,
         "t_read_ns": int(rng.uniform(40e3, 200e3)),
         "t_prog_ns": int(rng.uniform(300e3, 1500e3)),
         "t_erase_ns": int(rng.uniform(2e6, 8e6)),
@@ -167,7 +165,7 @@ def of_any_kind(number: int, seed: int) -> Hidden:
         return made(number // 3, seed)
     rng = np.random.default_rng([0x512E, seed, number])
     if number % 3 == 1:
-        return Hidden("no block", hidden_flash.made(number, seed).params, None)
+        return Hidden("no block", hidden_flash.made(number, seed), None)
     while True:
         unit = int(rng.choice([4, 8, 16, 32, 64]))
         page = max(16, unit)
@@ -268,7 +266,7 @@ def sized(hidden: Hidden, *, seed: int) -> BlockSizeFound:
     strides = answer(said, target=target, block_bytes=UNIT_BYTES, seed=seed).found
     parts = [write_size(BLOCK, strides.answer, seconds=0, written=0)]
     if strides.block_bytes is None:
-        bench = CoreBench(Flash(hidden.params), drive)
+        bench = CoreBench(drive)
         for probe in PROBES_WITHOUT_BLOCK:
             told = probe.ask(bench)
             found = ProbeFound(probe=probe.name, answer=told.answer, numbers=told.numbers)

@@ -1,14 +1,14 @@
 """Draw page-mapped drives, and give probes measurements of them on the core."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.zoo import Values
 from ssdbench.generator.base import Direction
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.core import Drive, Job, Op, Order
-from ssdbench.sim.library import Params
 from ssdbench.stages.probe.bench import Bench
 from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import GIB, KIB, MIB, NS_PER_S
@@ -21,21 +21,13 @@ FIRST_FILL = 128 * KIB
 ORDERS = {Pattern.SEQUENTIAL: Order.SEQUENTIAL, Pattern.STRIDED: Order.STRIDED}
 
 
-@dataclass(frozen=True, slots=True)
-class Flash:
-    """Hold a drive's parameters and the truth about it."""
-
-    params: dict[str, int]
-
-    @property
-    def spare(self) -> float:
-        """The share of hidden space over visible space, SLC blocks included."""
-        slc = self.params.get("slc_bytes", 0) / self.params["capacity_bytes"]
-        return self.params["op_ppm"] / 1e6 + slc
+def spare(params: Values) -> float:
+    """Return the share of hidden space over visible space, SLC blocks included."""
+    return params["op_ppm"] / 1e6 + params.get("slc_bytes", 0) / params["capacity_bytes"]
 
 
-def made(number: int, seed: int) -> Flash:
-    """Return the drive of a number: any collector, paced or not, with a buffer or without."""
+def made(number: int, seed: int) -> Values:
+    """Return the parameters of a number: any collector, paced or not, with a buffer or without."""
     rng = np.random.default_rng([0xF1A5, seed, number])
     unit = int(rng.choice([4, 8, 16, 32, 64])) * KIB
     page = max(unit, int(rng.choice([8, 16])) * KIB)
@@ -94,13 +86,12 @@ def made(number: int, seed: int) -> Flash:
             "slc_full": int(rng.integers(2)),
             "gc_paced": 1,
         }
-    return Flash(found)
+    return found
 
 
-def room(flash: Flash) -> str:
+def room(params: Values) -> str:
     """Name the class of the spare area, and what makes it hard to measure."""
-    size = "6 to 30 %" if LEAST_SPARE <= flash.spare <= MOST_SPARE else "little or much"
-    params = flash.params
+    size = "6 to 30 %" if LEAST_SPARE <= spare(params) <= MOST_SPARE else "little or much"
     in_the_way = "phases" if params.get("bistable_period_ns") else ""
     if params["gc_policy"] == AMONG_FEW:
         in_the_way = "overlooks free blocks"
@@ -114,18 +105,16 @@ def room(flash: Flash) -> str:
 class CoreBench(Bench):
     """Give probes their measurements on the core instead of through fio; without flushes."""
 
-    def __init__(self, flash: Flash, drive: Drive | None = None) -> None:
-        self.drive = drive or Drive.in_memory(Params(flash.params))
+    def __init__(self, drive: Drive) -> None:
+        self.drive = drive
         self._runs = 0
 
     @property
     def size_bytes(self) -> int:
-        """The size of the drive."""
         return self.drive.capacity_bytes
 
     @property
     def logical_block_bytes(self) -> int:
-        """The size of the smallest request."""
         return self.drive.lba_bytes
 
     def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:

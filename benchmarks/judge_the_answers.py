@@ -30,6 +30,8 @@ from benchmarks.tables import markdown
 from ssdbench.engine.events import Event, Progress, StageFinished, StageStarted
 from ssdbench.model.inside import BlockSizeFound, ProbeNumbers
 from ssdbench.model.workload import Pattern
+from ssdbench.sim.core import Drive
+from ssdbench.sim.library import Params
 from ssdbench.stages.probe.spare import RemapUnit, Spare
 from ssdbench.stats.inside.blockjudge import FREQUENCIES
 from ssdbench.stats.inside.writebuffer import Held
@@ -63,14 +65,9 @@ def blocks(number: int, seed: int) -> list[Outcome]:
     hidden = hidden_blocks.made(number, seed)
     verdict, holds = hidden_blocks.asked(hidden, seed=number + 1)
     truth, said = hidden.block_bytes, verdict.block_bytes
-    if said is None:
-        how = CANNOT if truth else RIGHT
-    elif truth is None:
-        how = WRONG
-    elif verdict.at_most:
-        how = OR_LESS if said % truth == 0 else WRONG
-    else:
-        how = RIGHT if said == truth else WRONG
+    how = _of_size(said, truth, at_most=verdict.at_most)
+    if truth is None:
+        how = RIGHT if said is None else WRONG
     score = verdict.best.score if verdict.best else 0.0
     note = f"drive {number}: {said} for {truth}, score {score:.1f}"
     return [
@@ -87,12 +84,7 @@ def sizes(number: int, seed: int) -> list[Outcome]:
     truth = hidden.block_bytes or max(unit, hidden_blocks.UNIT_BYTES)
     none = "none" if truth == hidden_blocks.UNIT_BYTES else "a unit"
     kind = "a block" if hidden.block_bytes else none
-    if said.write_bytes is None:
-        how = CANNOT
-    elif said.at_most:
-        how = OR_LESS if said.write_bytes % truth == 0 else WRONG
-    else:
-        how = RIGHT if said.write_bytes == truth else WRONG
+    how = _of_size(said.write_bytes, truth, at_most=said.at_most)
     note = f"drive {number}: {said.answer} for {truth // KIB} KiB"
     outcome = Outcome("size of writes", kind, how, confidence=said.confidence, note=note)
     return [outcome, *_of_stripe(hidden, said, note)]
@@ -120,21 +112,21 @@ def _of_buffer(number: int, hidden: hidden_blocks.Hidden, holds: Held | None) ->
 
 def flash(number: int, seed: int) -> list[Outcome]:
     """Judge `probe` on one page-mapped drive."""
-    hidden = hidden_flash.made(number, seed)
-    collector = ("greedy", "FIFO", f"best of {hidden.params['gc_d']}")[hidden.params["gc_policy"]]
-    bench = CoreBench(hidden)
+    params = hidden_flash.made(number, seed)
+    collector = ("greedy", "FIFO", f"best of {params['gc_d']}")[params["gc_policy"]]
+    bench = CoreBench(Drive.in_memory(Params(params)))
     bench.fill(bench.size_bytes)
     unit = RemapUnit().ask(bench).numbers
     bench.fill(bench.size_bytes)
     bench.write(Pattern.RANDOM, 32 * KIB, 32, bench.size_bytes, bench.size_bytes // 2)
     room = Spare().ask(bench).numbers
-    kind = f"{collector}, {hidden_flash.room(hidden)}"
+    kind = f"{collector}, {hidden_flash.room(params)}"
     note = f"drive {number}"
     return [
-        Outcome("remap unit", collector, _of_unit(unit, hidden.params["map_unit_bytes"]),
+        Outcome("remap unit", collector, _of_unit(unit, params["map_unit_bytes"]),
                 note=note),
         _within("over-provisioning", kind, room.over_provisioning_least,
-                room.over_provisioning_most, hidden.spare, note),
+                room.over_provisioning_most, hidden_flash.spare(params), note),
         _within("write amplification", kind, room.write_amplification_least,
                 room.write_amplification_most, _amplified(bench), note),
     ]  # fmt: skip
@@ -199,6 +191,15 @@ def hours(number: int, seed: int) -> list[Outcome]:
     narrow = RIGHT if most <= 2 * least else WIDE
     how = narrow if least <= spent_s <= most else WRONG
     return [Outcome("end of the run", made.family, how, note=note)]
+
+
+def _of_size(said: int | None, truth: int | None, *, at_most: bool) -> str:
+    """Judge a size; of one "or less" the truth must be a part."""
+    if said is None:
+        return CANNOT
+    if at_most and truth:
+        return OR_LESS if said % truth == 0 else WRONG
+    return RIGHT if said == truth else WRONG
 
 
 def _of_unit(said: ProbeNumbers, truth: int) -> str:

@@ -110,7 +110,6 @@ class NullMeter:
         return Reading(self._reads, 0, self._reads * 4096, 0)
 
     def close(self) -> None:
-        """Close the counters."""
         self._meter.close()
 
 
@@ -125,15 +124,12 @@ class NullAttachment:
         self._idle = idle_device
 
     def options(self) -> Options:
-        """Return the options of the engine."""
         return {"ioengine": "null", "thread": 1}
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Nothing."""
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Nothing."""
         return ()
 
     def require(self, jobs: Sequence[Job]) -> None:

@@ -34,12 +34,10 @@ class Count:
 
     @property
     def events(self) -> int:
-        """How many."""
         return sum(events for events, _ in self.by_drive)
 
     @property
     def of(self) -> int:
-        """Of how many items."""
         return sum(items for _, items in self.by_drive)
 
     @property
@@ -67,7 +65,6 @@ class Count:
 
     @property
     def fraction(self) -> str:
-        """`2 of 31`."""
         return f"{self.events} of {self.of}"
 
 

@@ -58,7 +58,6 @@ class Truth:
     both: float  # over all levels, which an interval of the mean is about
     error: float  # standard error, relative
     low: float  # 5 % quantile of means over a horizon
-    horizon_s: float
     latency: Mapping[tuple[str, str], Latency] = field(default_factory=dict)
     onset_s: float | None = None  # of heat, on the drive's clock; None: never, or not planted
     levels: bool = False  # whether there are two
@@ -154,7 +153,6 @@ def truth(made: Creature, load: Workload, seed: int, *, odd: int = 0) -> Truth:
         error=max(float(batches.std(ddof=1) / math.sqrt(BATCHES) / batches.mean()), long.unsure),
         levels=bool(made.lower) or hot is not None,
         low=float(np.quantile(means, 0.05)),
-        horizon_s=horizon_s,
         latency=long.latency if made.leaves == 1 and not made.lower else {},
         onset_s=_onset(made, seed),
         hot_after_s=_hot_after(made, job, seed),
@@ -171,7 +169,7 @@ def truth_to_come(made: Creature, load: Workload, after: Drive, seed: int) -> Tr
     mean = float(long.rates.mean())
     error = float(_batches(long.rates).std(ddof=1) / math.sqrt(BATCHES) / mean)
     low = float(np.quantile(_horizons(long.rates, HORIZON_S), 0.05))
-    return Truth(mean, mean, error, low, HORIZON_S, long.latency)
+    return Truth(mean, mean, error, low, long.latency)
 
 
 def latency_at(

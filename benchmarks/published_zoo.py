@@ -56,12 +56,10 @@ class Creature:
 
     @property
     def params(self) -> Values:
-        """As the run has it."""
         return self.body | self.trouble
 
     @property
     def capacity_bytes(self) -> int:
-        """Of the drive."""
         return self.body["capacity_bytes"]
 
     @property
@@ -200,7 +198,8 @@ def _stalls(name: str, rng: Rng) -> Creature:
 
 
 def _stepping(name: str, rng: Rng, slow: float, after_fills: float, span: int = 100) -> Creature:
-    body, fill_s = drive_body(rng, **({"gc_policy": FIFO} if span < 100 else {}))
+    body, fill_s = drive_body(rng)
+    body |= {"gc_policy": FIFO} if span < 100 else {}
     at = PREPARED_FILLS + after_fills
     trouble = {"step_after_ppm": round(at * 1e6), "step_slow_ppm": int(slow * 1e6)}
     leaves = 1 / (1 + slow)

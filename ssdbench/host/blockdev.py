@@ -19,10 +19,8 @@ from ssdbench.model.target import USED_UP
 from ssdbench.units import format_size
 
 # From <linux/fs.h>; the numbers are the same on every architecture on which Debian has fio.
-BLKROGET = 0x125E
 BLKDISCARD = 0x1277
 BLKSSZGET = 0x1268
-BLKPBSZGET = 0x127B
 BLKBSZSET = 0x40081271
 BLKGETSIZE64 = 0x80081272
 BLKGETNRZONES = 0x80041285
@@ -37,8 +35,6 @@ class Geometry:
 
     size_bytes: int
     logical_block_bytes: int
-    physical_block_bytes: int
-    read_only: bool
 
 
 def claim(node: Path) -> int:
@@ -98,13 +94,8 @@ def opened(node: Path, access: int = os.O_RDONLY) -> Iterator[int]:
 
 
 def geometry_of(descriptor: int) -> Geometry:
-    """Return size and block sizes of an open block device. Raises OSError."""
-    return Geometry(
-        size_bytes=size_of(descriptor),
-        logical_block_bytes=_number(descriptor, BLKSSZGET, "i"),
-        physical_block_bytes=_number(descriptor, BLKPBSZGET, "I"),
-        read_only=_number(descriptor, BLKROGET, "i") != 0,
-    )
+    """Return size and block size of an open block device. Raises OSError."""
+    return Geometry(size_of(descriptor), _number(descriptor, BLKSSZGET, "i"))
 
 
 def set_block_size(descriptor: int, block_bytes: int) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Self
@@ -113,18 +113,12 @@ class Claim:
         try:
             yield
         except BaseException:
-            self._take_again_if_possible()
+            with suppress(SsdbenchError):  # the error of the step has priority
+                self.fd = self._open()
             raise
         self.fd = self._open()
         self.check()
         note(f"the claim is held again: {reason}")
-
-    def _take_again_if_possible(self) -> None:
-        """Try to claim the target again after a failed step; the caller raises the step's error."""
-        try:
-            self.fd = self._open()
-        except SsdbenchError:
-            self.fd = None
 
     def _give_back(self) -> None:
         """Mark a file's content as written by us, unless another program may have written to it."""

@@ -86,14 +86,6 @@ class Look:
         """Return a short digest of each sample's data; leave out unreadable places."""
         return {place: sha256(data).hexdigest()[:16] for place, data in self.found.items() if data}
 
-    def filled(self) -> list[int]:
-        """Return the sampled places whose data are not blank."""
-        return [p for p, data in self.found.items() if data is not None and not blank(data)]
-
-    def unread(self) -> list[int]:
-        """Return the sampled places that could not be read."""
-        return [place for place, data in self.found.items() if data is None]
-
 
 def places(info: TargetInfo) -> list[int]:
     """Return the byte addresses to sample; they depend only on the target's identity and size."""
@@ -134,7 +126,8 @@ def objections(info: TargetInfo, *, directory: Path | None = None) -> list[Objec
 
 
 def _unexplained(seen: Look, known: Remembered | None) -> list[Objection]:
-    filled, unread = seen.filled(), seen.unread()
+    unread = [place for place, data in seen.found.items() if data is None]
+    filled = [p for p, data in seen.found.items() if data is not None and not blank(data)]
     if not filled and not unread:
         return []
     if known and known.ours and seen.digests.items() >= known.digests.items():

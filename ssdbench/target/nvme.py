@@ -74,7 +74,6 @@ class Controller:
     apst: bool
     fdp: bool
     measures_power: bool
-    namespaces: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,6 @@ def controller(page: bytes) -> Controller:
         apst=bool(page[265] & 1),
         fdp=bool(number(page, 96, 4) & 1 << 19),
         measures_power=bool(number(page, 96, 4) & 1 << 21),
-        namespaces=number(page, 516, 4),
     )
 
 

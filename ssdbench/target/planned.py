@@ -31,18 +31,15 @@ class Planned(Model):
 
     def changes(self, now: "Planned") -> list[str]:
         """Return a sentence for each property that changed since the plan; empty if none did."""
-        sentences = [
-            f"{words} was {_shown(getattr(self.target, name))} when it was planned and is now "
-            f"{_shown(getattr(now.target, name))}"
-            for name, words in UNCHANGING.items()
-            if getattr(self.target, name) != getattr(now.target, name)
+        then, today = self.target, now.target
+        values = [
+            *((text, getattr(then, n), getattr(today, n)) for n, text in UNCHANGING.items()),
+            *((f"the {n}", then.facts.get(n), today.facts.get(n)) for n in FORMAT_FACTS),
         ]
-        then, today = self.target.facts, now.target.facts
-        sentences += [
-            f"the {name} was {_shown(then.get(name))} when it was planned and is now "
-            f"{_shown(today.get(name))}"
-            for name in FORMAT_FACTS
-            if then.get(name) != today.get(name)
+        sentences = [
+            f"{what} was {_shown(was)} when it was planned and is now {_shown(is_now)}"
+            for what, was, is_now in values
+            if was != is_now
         ]
         for name, was, is_now in (
             ("signatures", self.signatures, now.signatures),

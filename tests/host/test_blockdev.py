@@ -18,7 +18,6 @@ def test_a_device_tells_its_size_and_blocks(loop_device: LoopDevice) -> None:
 
     assert found.size_bytes == loop_device.size_bytes
     assert found.logical_block_bytes == loop_device.block_bytes
-    assert not found.read_only
 
 
 def test_a_claimed_device_cannot_be_claimed_again(loop_device: LoopDevice) -> None:

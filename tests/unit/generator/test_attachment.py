@@ -18,7 +18,7 @@ from tests.unit.generator.jobs import a_sequential
 def test_fio_keeps_to_zones_where_there_are_any_and_has_all_of_them(
     zones: int, zbd: dict[str, str | int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blockdev, "geometry_of", lambda _: Geometry(1 << 30, 4096, 4096, False))
+    monkeypatch.setattr(blockdev, "geometry_of", lambda _: Geometry(1 << 30, 4096))
     monkeypatch.setattr(blockdev, "device_number", lambda _: "259:0")
     monkeypatch.setattr(blockdev, "zones_of", lambda _: zones)
 

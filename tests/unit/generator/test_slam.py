@@ -81,9 +81,7 @@ def test_what_the_module_cannot_do_is_named() -> None:
 def test_a_start_refuses_such_a_job_by_name_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    size = Geometry(
-        size_bytes=1 << 30, logical_block_bytes=512, physical_block_bytes=4096, read_only=False
-    )
+    size = Geometry(size_bytes=1 << 30, logical_block_bytes=512)
     monkeypatch.setattr("ssdbench.generator.slam.available", lambda: True)
     monkeypatch.setattr("ssdbench.generator.slam.blockdev.geometry_of", lambda _: size)
     fills = Fills()

@@ -478,7 +478,7 @@ def test_a_target_is_held_against_the_long_run(metric: str, limit: float, truly:
         for side, one in (("read", quick), ("write", slow))
         for name in ("p50", "p99")
     }
-    known = true.Truth(100.0, 100.0, 0.001, 99.0, 600.0, latency)
+    known = true.Truth(100.0, 100.0, 0.001, 99.0, latency)
 
     assert judge._truly(judge._Wanted("", "", "a", metric, limit), known) == truly
 

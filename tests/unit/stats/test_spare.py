@@ -2,9 +2,11 @@
 
 import pytest
 
-from benchmarks.hidden_flash import CoreBench, Flash
+from benchmarks.hidden_flash import CoreBench
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
+from ssdbench.sim.core import Drive
+from ssdbench.sim.library import Params
 from ssdbench.sim.spec import parse
 from ssdbench.stages.probe.spare import RemapUnit, Spare
 from ssdbench.stats.inside.probing import Found, Measured, Unknown, spare
@@ -13,17 +15,17 @@ from ssdbench.units import KIB
 GREEDY, FIFO, AMONG_TEN = 0, 1, 2
 
 
-def flash(**changed: int) -> Flash:
+def flash(**changed: int) -> Drive:
     params = dict(parse("sim:x25m-g2-160,capacity=512MiB").params) | {
         "op_ppm": 95_000, "channels": 4, "map_unit_bytes": 4096, "wbuf_bytes": 1 << 20,
         "program_unit_bytes": 8192, "read_unit_bytes": 8192, "erase_block_bytes": 128 * KIB,
         "t_prog_ns": 900_000, "t_read_ns": 150_000, "t_erase_ns": 3_000_000, "gc_paced": 0,
         "link_mbps": 600,
     }  # fmt: skip
-    return Flash(params | changed)
+    return Drive.in_memory(Params(params | changed))
 
 
-def asked(drive: Flash) -> tuple[ProbeNumbers, CoreBench]:
+def asked(drive: Drive) -> tuple[ProbeNumbers, CoreBench]:
     bench = CoreBench(drive)
     bench.fill(bench.size_bytes)
     bench.write(Pattern.RANDOM, 32 * KIB, 32, bench.size_bytes, bench.size_bytes // 2)
