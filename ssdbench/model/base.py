@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 
@@ -18,8 +18,20 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
 
+Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and the fault
+
+
 class ProfileModel(Model):
     """Define the base of profile models: the docstring below a key describes the key to users."""
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield each mistake that single values do not show; a model with a mistake is refused."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _without_mistakes(self) -> Self:
+        refuse([*self.mistakes()])
+        return self
 
 
 def key_texts(model: type[BaseModel]) -> dict[str, str]:
@@ -50,9 +62,6 @@ def _texts_in(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
             constant = below.value if isinstance(below, ast.Expr) else None
             text = constant.value if isinstance(constant, ast.Constant) else ""
             yield one.target.id, inspect.cleandoc(text) if isinstance(text, str) else ""
-
-
-Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and the fault
 
 
 def refuse(mistakes: Sequence[Mistake]) -> None:

@@ -146,6 +146,18 @@ class FindingKind(ABC):
         )
 
 
+class WarningKind(FindingKind):
+    """Define a kind of finding that is always a warning."""
+
+    severities = (Severity.WARNS,)
+
+
+class NoteKind(FindingKind):
+    """Define a kind of finding that is always a note."""
+
+    severities = (Severity.NOTES,)
+
+
 def _stored(value: Number) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_stored, value))

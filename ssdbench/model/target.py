@@ -1,12 +1,13 @@
 """Define the device under test, its format, and the consent of the user."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from ssdbench.errors import UsageError
-from ssdbench.model.base import Model, ProfileModel, refuse
+from ssdbench.model.base import Mistake, Model, ProfileModel
 from ssdbench.model.quantity import SizeBytes
 from ssdbench.units import parse_size
 
@@ -27,11 +28,9 @@ class LbaFormat(ProfileModel):
     protection: Annotated[int, Field(strict=True, ge=0, le=3)] = 0
     """Type of protection information; 0 for none."""
 
-    @model_validator(mode="after")
-    def _room_for_protection(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         if self.protection and self.metadata_bytes < LEAST_PROTECTED_BYTES:
-            refuse([(("protection",), "protection information needs 8 bytes of metadata")])
-        return self
+            yield ("protection",), "protection information needs 8 bytes of metadata"
 
     @property
     def sizes(self) -> str:

@@ -1,6 +1,6 @@
 """Define findings about the course of a run, such as a run that was cut short or resumed."""
 
-from ssdbench.model.finding import Code, FindingKind, Severity
+from ssdbench.model.finding import Code, FindingKind, NoteKind
 from ssdbench.units import counted, listed
 
 GO_ON = (
@@ -39,11 +39,10 @@ class RunCutShort(FindingKind):
         return f"the run ended early, in stage {self.at_stage} of {self.stages}: {self.why}"
 
 
-class PlannedAgain(FindingKind):
+class PlannedAgain(NoteKind):
     """After the warm-up, measured rates were used to cut the profile again to the limit `given`."""
 
     code = Code.PLANNED_AGAIN
-    severities = (Severity.NOTES,)
 
     given: str
     cuts: tuple[str, ...] = ()
@@ -53,7 +52,7 @@ class PlannedAgain(FindingKind):
         return f"the rates of the warm-up changed the plan for {self.given}: {cuts}"
 
 
-class Resumed(FindingKind):
+class Resumed(NoteKind):
     """The run was interrupted and continued later.
 
     The finding is made before any stage is repeated.
@@ -63,7 +62,6 @@ class Resumed(FindingKind):
     """
 
     code = Code.RESUMED
-    severities = (Severity.NOTES,)
     remedy = (
         "A warm-up is repeated before anything new is measured; the repeated stage says "
         "whether the rate became steady."
@@ -79,11 +77,10 @@ class Resumed(FindingKind):
         )
 
 
-class MeasuredAgain(FindingKind):
+class MeasuredAgain(NoteKind):
     """Finished repeats (or other units) are no longer used: the drive is in another state now."""
 
     code = Code.RESUMED
-    severities = (Severity.NOTES,)
 
     finished: int
     units: str  # what units of the stage are called
@@ -95,11 +92,10 @@ class MeasuredAgain(FindingKind):
         )
 
 
-class NotApplicable(FindingKind):
+class NotApplicable(NoteKind):
     """The drive cannot do a point or a test, such as 512 B requests on 4 KiB blocks."""
 
     code = Code.NOT_APPLICABLE
-    severities = (Severity.NOTES,)
     remedy = (
         "Nothing is wrong with the drive; leave the point out of the profile to hide this note."
     )
@@ -124,11 +120,10 @@ class PlanWithoutPoint(FindingKind):
         )
 
 
-class OutsidePlan(FindingKind):
+class OutsidePlan(NoteKind):
     """Points that the capacity plan does not use are not validated."""
 
     code = Code.PLAN
-    severities = (Severity.NOTES,)
     remedy = "Do not plan on the other points: the findings of each say why."
 
     used: tuple[str, ...]  # names of the points that the plan uses

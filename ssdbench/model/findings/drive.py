@@ -1,6 +1,6 @@
 """Define findings about the drive: errors, heat, caches, mapping unit, target, block size."""
 
-from ssdbench.model.finding import Code, FindingKind, Severity
+from ssdbench.model.finding import Code, FindingKind, NoteKind, Severity, WarningKind
 from ssdbench.units import counted, format_duration, format_ns, format_size, listed
 
 FAULTY = "The drive is faulty or worn out; see its SMART log."
@@ -91,11 +91,10 @@ class ThrottlingCounted(FindingKind):
         return f"the drive counted {said} between the start and the end of the repeat"
 
 
-class ErrorsCounted(FindingKind):
+class ErrorsCounted(WarningKind):
     """The drive's own counters of errors (OCP's C0h) increased during a repeat."""
 
     code = Code.IO_ERRORS
-    severities = (Severity.WARNS,)
     remedy = FAULTY
 
     events: tuple[int, ...]  # of each counter
@@ -106,11 +105,10 @@ class ErrorsCounted(FindingKind):
         return f"the drive itself counted errors during the repeat: {said}"
 
 
-class PowerGap(FindingKind):
+class PowerGap(WarningKind):
     """The power meter gave no reading for too long in the measured window of a repeat."""
 
     code = Code.POWER_GAP
-    severities = (Severity.WARNS,)
     remedy = (
         "Let the meter write a line at least every 5 s, and write each line out at once, not in "
         "blocks. The other numbers of the repeat are not affected."
@@ -151,11 +149,10 @@ class SlowRequests(FindingKind):
         )
 
 
-class VolatileCache(FindingKind):
+class VolatileCache(WarningKind):
     """The drive acknowledged writes before they were safe from a power cut."""
 
     code = Code.VOLATILE_CACHE
-    severities = (Severity.WARNS,)
 
     buffer_bytes: int  # 0 if it is not known
     flush_us: float | None  # time that a flush after each write adds
@@ -181,11 +178,10 @@ class VolatileCache(FindingKind):
         )
 
 
-class CacheContradiction(FindingKind):
+class CacheContradiction(WarningKind):
     """The drive's report about its cache contradicts the time of its flushes."""
 
     code = Code.VOLATILE_CACHE
-    severities = (Severity.WARNS,)
     remedy = (
         "Believe the flush times, not what the drive says: a power cut may destroy writes that the "
         "drive acknowledged."
@@ -197,11 +193,10 @@ class CacheContradiction(FindingKind):
         return self.contradiction
 
 
-class BelowMappingUnit(FindingKind):
+class BelowMappingUnit(NoteKind):
     """Writes do not fill whole mapping units of the drive."""
 
     code = Code.BELOW_REMAP_UNIT
-    severities = (Severity.NOTES,)
 
     block_bytes: tuple[int, ...]
     unit_bytes: int
@@ -252,11 +247,10 @@ class NotPlannable(FindingKind):
         )
 
 
-class Simulated(FindingKind):
+class Simulated(NoteKind):
     """The results come from a simulated drive."""
 
     code = Code.SIMULATED
-    severities = (Severity.NOTES,)
 
     target: str
     by: str = ""  # what simulates it, if it is a block device
@@ -266,11 +260,10 @@ class Simulated(FindingKind):
         return f"{self.target} is a simulated drive{by}: its numbers describe a model, not hardware"
 
 
-class BoundaryHiddenByBuffer(FindingKind):
+class BoundaryHiddenByBuffer(NoteKind):
     """The buffer answered the writes, so no flash operation could be seen."""
 
     code = Code.HIDDEN_BY_BUFFER
-    severities = (Severity.NOTES,)
     remedy = (
         "A page-mapped drive has no boundary: its superblocks depend on the amount written, not on "
         "addresses."
@@ -287,11 +280,10 @@ class BoundaryHiddenByBuffer(FindingKind):
         )
 
 
-class NoBoundary(FindingKind):
+class NoBoundary(NoteKind):
     """No period was found in the latencies; the finding says which blocks would have been found."""
 
     code = Code.NO_BOUNDARY
-    severities = (Severity.NOTES,)
 
     smallest_bytes: int
     largest_bytes: int

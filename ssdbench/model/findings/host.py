@@ -1,6 +1,6 @@
 """Define findings about the host: other work, limits, changes, and the cost of the block layer."""
 
-from ssdbench.model.finding import Code, FindingKind, Severity
+from ssdbench.model.finding import Code, FindingKind, NoteKind, Severity, WarningKind
 from ssdbench.units import counted, format_count, format_ns, format_size
 
 
@@ -79,11 +79,10 @@ class ForeignRequests(FindingKind):
         )
 
 
-class StartsDisturbed(FindingKind):
+class StartsDisturbed(WarningKind):
     """Some measurements of an experiment about the host were disturbed."""
 
     code = Code.DISTURBED
-    severities = (Severity.WARNS,)
     remedy = "The medians may still be comparable; to be sure, end other work and measure again."
 
     disturbed: int
@@ -169,11 +168,10 @@ class HostChanged(FindingKind):
         return f"the host is not as it was when the run began: {'; '.join(self.changes)}"
 
 
-class SettingsLeft(FindingKind):
+class SettingsLeft(NoteKind):
     """Host settings of the profile have no effect on a simulated drive."""
 
     code = Code.NOT_APPLICABLE
-    severities = (Severity.NOTES,)
     remedy = "Nothing is wrong; ssdbench makes these settings when the target is a real drive."
 
     settings: tuple[str, ...]  # "scheduler none"
@@ -186,11 +184,10 @@ class SettingsLeft(FindingKind):
         )
 
 
-class BlockNotSet(FindingKind):
+class BlockNotSet(NoteKind):
     """The block size was not set in the scheduler, because the found block size is not certain."""
 
     code = Code.NOT_APPLICABLE
-    severities = (Severity.NOTES,)
     remedy = (
         "Nothing is wrong; this run was measured like a run without `block: detect`. "
         "`ssdbench compare` of the two runs shows it."
@@ -206,11 +203,10 @@ class BlockNotSet(FindingKind):
         )
 
 
-class BlockLayerCost(FindingKind):
+class BlockLayerCost(NoteKind):
     """A point was measured with and without the block layer, which shows the layer's cost."""
 
     code = Code.BLOCK_LAYER
-    severities = (Severity.NOTES,)
     remedy = (
         "Plan on the points whose requests reach the drive in the same way as your application's: "
         "through the block layer, for most applications."
@@ -252,11 +248,10 @@ class BlockLayerCost(FindingKind):
         return f" (95 %: {format_ns(ends[0])} to {format_ns(ends[1])})"
 
 
-class LogDisagrees(FindingKind):
+class LogDisagrees(WarningKind):
     """The drive's health log and fio disagree about the bytes written past the block layer."""
 
     code = Code.BLOCK_LAYER
-    severities = (Severity.WARNS,)
     remedy = (
         "Some drives update the log late. If yours does not, another program writes to the drive, "
         "or writes did not reach it: look at its other namespaces and at the kernel log."

@@ -1,6 +1,6 @@
 """Define findings about the preparation of the drive: its purge, its fill and its write cache."""
 
-from ssdbench.model.finding import Code, FindingKind, Severity
+from ssdbench.model.finding import Code, FindingKind, NoteKind, Severity, WarningKind
 from ssdbench.units import format_capacity
 
 
@@ -28,11 +28,10 @@ class PartialFill(FindingKind):
         )
 
 
-class FilledWithZeros(FindingKind):
+class FilledWithZeros(WarningKind):
     """The drive was filled with zeros, which it may not have stored."""
 
     code = Code.COMPRESSIBLE
-    severities = (Severity.WARNS,)
     remedy = "Use random content, unless the drive is known not to compress."
 
     def message(self) -> str:
@@ -73,11 +72,10 @@ class FillMissingInLog(FindingKind):
         return f"{both}: not all of it reached the drive, or its log lags behind"
 
 
-class OthersWrote(FindingKind):
+class OthersWrote(WarningKind):
     """The drive's health log shows more bytes than the kernel wrote."""
 
     code = Code.FILL_UNPROVEN
-    severities = (Severity.WARNS,)
     remedy = "Look for other users of its other namespaces or paths."
 
     kernel_bytes: int
@@ -143,22 +141,20 @@ def _both_counts(kernel_bytes: int, log_bytes: int) -> str:
     )
 
 
-class PurgedByDiscard(FindingKind):
+class PurgedByDiscard(NoteKind):
     """The purge used discards, which the drive may ignore."""
 
     code = Code.UNSAFE_OPTION
-    severities = (Severity.NOTES,)
     remedy = "Use `purge: format` or `sanitize` if the drive supports it."
 
     def message(self) -> str:
         return "the purge used discards only, which a drive is free to ignore"
 
 
-class PurgeChangedDrive(FindingKind):
+class PurgeChangedDrive(NoteKind):
     """The purge changed the format of the drive."""
 
     code = Code.UNSAFE_OPTION
-    severities = (Severity.NOTES,)
     remedy = (
         "`ssdbench restore` names the command that brings the old format back; that command erases "
         "the drive."
@@ -189,11 +185,10 @@ class NotPurged(FindingKind):
         return "the drive was not purged before the test, although the standard asks for it"
 
 
-class WriteCacheOfForm(FindingKind):
+class WriteCacheOfForm(WarningKind):
     """The write cache is not in the state that the PTS form needs (enterprise: off, client: on)."""
 
     code = Code.UNSAFE_OPTION
-    severities = (Severity.WARNS,)
 
     enabled: bool
     form: str

@@ -1,6 +1,6 @@
 """Define findings about SNIA PTS tests, such as deviations from the standard."""
 
-from ssdbench.model.finding import Code, FindingKind, Severity
+from ssdbench.model.finding import Code, FindingKind, NoteKind, WarningKind
 from ssdbench.units import listed
 
 
@@ -58,11 +58,10 @@ class PtsWarmUpNotSteady(FindingKind):
         return "the writes before the first round did not become steady"
 
 
-class PtsPaused(FindingKind):
+class PtsPaused(WarningKind):
     """The test was resumed, so the rounds after the pause are not used."""
 
     code = Code.RESUMED
-    severities = (Severity.WARNS,)
     remedy = "Run the test without a break for a result that others can compare."
 
     rounds: tuple[int, ...]  # rounds that are not judged
@@ -76,11 +75,10 @@ class PtsPaused(FindingKind):
         )
 
 
-class PausesBusy(FindingKind):
+class PausesBusy(WarningKind):
     """The drive was still busy in the planned pauses of a test."""
 
     code = Code.DISTURBED
-    severities = (Severity.WARNS,)
     remedy = (
         "The queue may be too deep for the rate: the drive then works on queued requests in pauses."
     )
@@ -91,11 +89,10 @@ class PausesBusy(FindingKind):
         return f"the drive was still busy in most of the planned pauses of the phase {self.phase!r}"
 
 
-class PtsQueueFull(FindingKind):
+class PtsQueueFull(NoteKind):
     """Requests of a phase had to wait for a free slot of the drive's queue."""
 
     code = Code.QUEUE_FULL
-    severities = (Severity.NOTES,)
     remedy = (
         "More requests in flight than the drive has slots raise the latency, not the rate: use "
         "fewer."

@@ -1,14 +1,13 @@
 """Define findings about offered rates and replays: hidden waits, and limits that no rate kept."""
 
-from ssdbench.model.finding import Code, FindingKind, Severity
+from ssdbench.model.finding import Code, FindingKind, NoteKind, Severity, WarningKind
 from ssdbench.units import counted, format_count, format_duration, format_figure, format_ns, listed
 
 
-class WaitedUnseen(FindingKind):
+class WaitedUnseen(WarningKind):
     """Requests at a fixed rate were sent late; their wait was added to fio's latencies."""
 
     code = Code.COORDINATED_OMISSION
-    severities = (Severity.WARNS,)
     remedy = (
         "The percentiles include that wait; the plots over time do not. To find a rate that "
         "keeps a limit of latency, use `- rate:`: it counts each request from when it was due."
@@ -29,11 +28,10 @@ class WaitedUnseen(FindingKind):
         )
 
 
-class LoweredRate(FindingKind):
+class LoweredRate(NoteKind):
     """The rate that the searches found did not last, but a lower rate lasted."""
 
     code = Code.NOT_SUSTAINED
-    severities = (Severity.NOTES,)
     remedy = "Plan with the lower rate: it kept the limit without a break."
 
     found_iops: float
@@ -46,11 +44,10 @@ class LoweredRate(FindingKind):
         )
 
 
-class SentLate(FindingKind):
+class SentLate(NoteKind):
     """Latency from the due times of requests is much longer than from the times of sending."""
 
     code = Code.COORDINATED_OMISSION
-    severities = (Severity.NOTES,)
     remedy = (
         "The second number is compared with the limit: a user waits from when a request is due."
     )
@@ -235,11 +232,10 @@ class StallsTooFew(FindingKind):
         )
 
 
-class AboveCompletions(FindingKind):
+class AboveCompletions(WarningKind):
     """A rate seemed to keep the limit, but the drive cannot complete so many IOPS."""
 
     code = Code.COORDINATED_OMISSION
-    severities = (Severity.WARNS,)
     remedy = "A rate that the drive does not complete counts as failed."
 
     offered_iops: float
@@ -253,11 +249,10 @@ class AboveCompletions(FindingKind):
         )
 
 
-class TraceClosedLoop(FindingKind):
+class TraceClosedLoop(WarningKind):
     """The trace has no arrival times."""
 
     code = Code.COORDINATED_OMISSION
-    severities = (Severity.WARNS,)
     remedy = (
         "For latencies at the trace's own load, make a trace that has the time at which each "
         "request arrived (iolog version 3, blktrace)."
@@ -323,11 +318,10 @@ class TooFewReplays(FindingKind):
         return f"only {counted(self.replays, 'replay')} counted; at least {self.least} are needed"
 
 
-class ClientsHeldUp(FindingKind):
+class ClientsHeldUp(NoteKind):
     """Many requests waited until the previous request of their client was done."""
 
     code = Code.COORDINATED_OMISSION
-    severities = (Severity.NOTES,)
     remedy = "With more `clients`, more requests are in flight. The latencies include these waits."
 
     clients: int
@@ -340,11 +334,10 @@ class ClientsHeldUp(FindingKind):
         )
 
 
-class TrimsNotSent(FindingKind):
+class TrimsNotSent(NoteKind):
     """The trims of the trace were not sent."""
 
     code = Code.NOT_APPLICABLE
-    severities = (Severity.NOTES,)
     remedy = "The drive is measured full; with trims it would be faster."
 
     trims: int
@@ -373,11 +366,10 @@ class TraceLacksEvents(FindingKind):
         )
 
 
-class TraceTimesDoubtful(FindingKind):
+class TraceTimesDoubtful(WarningKind):
     """The times in the trace may differ from the times of the traced requests."""
 
     code = Code.UNDELIVERED
-    severities = (Severity.WARNS,)
     remedy = "Check the form of the trace and the unit of its times (`ssdbench trace FILE`)."
 
     doubt: str
@@ -386,11 +378,10 @@ class TraceTimesDoubtful(FindingKind):
         return f"the times of the trace {self.doubt}"
 
 
-class TraceOfOneCpu(FindingKind):
+class TraceOfOneCpu(WarningKind):
     """All requests of the trace came from one CPU."""
 
     code = Code.UNDELIVERED
-    severities = (Severity.WARNS,)
     remedy = (
         "If other CPUs sent requests too, merge the files of all CPUs (`blkparse -i NAME -d FILE`)."
     )

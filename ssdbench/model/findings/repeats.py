@@ -3,7 +3,7 @@
 import math
 from typing import ClassVar
 
-from ssdbench.model.finding import Code, FindingKind, Severity
+from ssdbench.model.finding import Code, FindingKind, NoteKind, Severity, WarningKind
 from ssdbench.units import counted, format_change, format_count, format_duration, format_size
 
 
@@ -203,11 +203,10 @@ class LevelVaries(FindingKind):
         )
 
 
-class PointOnTwoLevels(FindingKind):
+class PointOnTwoLevels(WarningKind):
     """The rate of a point keeps returning to a lower level, for which its bound is computed."""
 
     code = Code.BISTABLE
-    severities = (Severity.WARNS,)
     remedy = "Plan on the bound, which is computed for the lower level; never plan on the mean."
 
     lower_iops: float
@@ -249,11 +248,10 @@ class RateChanged(FindingKind):
         )
 
 
-class StoppedInWarmUp(FindingKind):
+class StoppedInWarmUp(WarningKind):
     """The drive nearly stopped, but only in the warm-up; the bound of a point is this low rate."""
 
     code = Code.CHANGED
-    severities = (Severity.WARNS,)
     remedy = (
         "Find the cause in the kernel log, in the drive's health log, and in other work on the "
         "host. If you removed the cause, measure again in a new run; if you cannot exclude that "
@@ -307,11 +305,10 @@ class WindowsDrift(FindingKind):
         )
 
 
-class TwoModes(FindingKind):
+class TwoModes(WarningKind):
     """The rates of the repeats form two levels."""
 
     code = Code.BIMODAL
-    severities = (Severity.WARNS,)
     remedy = "Plan on the lower level; the drive seldom runs at the mean of the two."
 
     lower_iops: float
@@ -326,11 +323,10 @@ class TwoModes(FindingKind):
         )
 
 
-class FewSamples(FindingKind):
+class FewSamples(NoteKind):
     """Too few I/Os are slower than some percentiles, so these are indicative or left out."""
 
     code = Code.FEW_SAMPLES
-    severities = (Severity.NOTES,)
     remedy = "Lengthen the windows or add repeats."
 
     read_indicative: tuple[str, ...]  # "p99.9"
@@ -350,11 +346,10 @@ class FewSamples(FindingKind):
         return f"too few independent I/Os for some percentiles: {'; '.join(parts)}"
 
 
-class ExtraRepeats(FindingKind):
+class ExtraRepeats(NoteKind):
     """There are more repeats than planned, because the profile allows extra repeats."""
 
     code = Code.EXTRA_REPEATS
-    severities = (Severity.NOTES,)
 
     extra: int
     points: int
@@ -367,11 +362,10 @@ class ExtraRepeats(FindingKind):
         )
 
 
-class WideInterval(FindingKind):
+class WideInterval(WarningKind):
     """The interval of the mean is too wide even after all extra repeats."""
 
     code = Code.WIDE_INTERVAL
-    severities = (Severity.WARNS,)
     remedy = "Plan with the bound; for a narrower interval, allow more repeats (raise `most`)."
 
     repeats: int
@@ -407,11 +401,10 @@ class QueueNotFull(FindingKind):
         )
 
 
-class QueueFull(FindingKind):
+class QueueFull(NoteKind):
     """Requests waited until the kernel took them: the drive's queue had no free slot."""
 
     code = Code.QUEUE_FULL
-    severities = (Severity.NOTES,)
     remedy = (
         "More requests in flight than the drive has slots raise the latency, not the rate: use "
         "fewer."

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ssdbench.model.finding import Code, FindingKind, Severity
+from ssdbench.model.finding import Code, FindingKind, Severity, WarningKind
 from ssdbench.units import fills_noun, format_count, format_duration, format_rate, listed
 
 SLOWER = "the sustained rate is not higher than this"
@@ -136,11 +136,10 @@ class RepeatsNotSettled(FindingKind):
         return f"{said} (after {self.settle_s:.0f} s): {self.reason}"
 
 
-class TwoLevels(FindingKind):
+class TwoLevels(WarningKind):
     """The rate is steady, but moves between two levels."""
 
     code = Code.BISTABLE
-    severities = (Severity.WARNS,)
     remedy = "Plan on the bound, which is computed for the lower level; never plan on the mean."
 
     shape: str  # bistable or periodic

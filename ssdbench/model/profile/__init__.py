@@ -232,12 +232,10 @@ class Host(ProfileModel):
     kernel_modules: tuple[ModuleName, ...] = Field(default=(), examples=[["ssdb_bpref"]])
     """Kernel modules to load for the run: modules of ssdbench or of the kernel."""
 
-    @model_validator(mode="after")
-    def _preferring(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         if self.block is Detect.DETECT and self.scheduler not in BLOCK_SCHEDULERS:
             names = ", ".join(BLOCK_SCHEDULERS)
-            refuse([(("block",), f"`block: detect` needs one of these as scheduler: {names}")])
-        return self
+            yield ("block",), f"`block: detect` needs one of these as scheduler: {names}"
 
     def changes(self) -> dict[str, str]:
         """Return the host settings that the run changes, by name."""
@@ -325,12 +323,7 @@ class Rated(ProfileModel):
         own, kept = (one.model_dump(mode="json", exclude_none=True) for one in (self, others))
         return Rated.model_validate({**kept, **own})
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        refuse([*self._too_many_writes()])
-        return self
-
-    def _too_many_writes(self) -> Iterator[Mistake]:
+    def mistakes(self) -> Iterator[Mistake]:
         """Yield a mistake if random writes would move more bytes than sequential writes."""
         iops, in_order = self.random_write_iops, self.sequential_write_bytes_per_s
         if iops and in_order and iops * 4 * KIB > RANDOM_OVER_SEQUENTIAL * in_order:

@@ -1,11 +1,11 @@
 """Define the limits that a drive must keep to be accepted (`accept:`), and their outcome."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ssdbench.model.base import Mistake, Model, ProfileModel, refuse
+from ssdbench.model.base import Mistake, Model, ProfileModel
 from ssdbench.model.profile.rates import OfferedLoad
 from ssdbench.model.profile.standard import PtsTest
 from ssdbench.model.profile.sweeps import AccessOrder
@@ -150,12 +150,7 @@ class Target(ProfileModel):
     """The maker's figures. They are shown beside the results, and replace limits that you do not
     give."""
 
-    @model_validator(mode="after")
-    def _judgeable(self) -> Self:
-        refuse(list(self._mistakes()))
-        return self
-
-    def _mistakes(self) -> Iterator[Mistake]:
+    def mistakes(self) -> Iterator[Mistake]:
         rates = {
             "iops": self.iops,
             "throughput": self.throughput_bytes_per_s,

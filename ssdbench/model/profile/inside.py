@@ -1,11 +1,12 @@
 """Define the stages `probe` and `blocksize`, which search a drive's inner structure."""
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ssdbench.model.base import ProfileModel, refuse
+from ssdbench.model.base import Mistake, ProfileModel
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import Count, Many, Seconds, SizeBytes, repeated
 from ssdbench.units import KIB, format_size
@@ -43,18 +44,10 @@ class Probes(ProfileModel):
     pause the probe finds how much of the full cache is free again. Probe wake: idle times before a
     read; by default 100 ms, 1 s, 10 s and a minute."""
 
-    @model_validator(mode="after")
-    def _that_rest(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         if self.rests_s and not set(RESTING) & set(self.of):
-            refuse(
-                [
-                    (
-                        ("rests",),
-                        "only the probes slc-cache and wake use `rests`; add one of them to `of`",
-                    )
-                ]
-            )
-        return self
+            why = "only the probes slc-cache and wake use `rests`; add one of them to `of`"
+            yield ("rests",), why
 
 
 class BlockSize(ProfileModel):
@@ -72,15 +65,11 @@ class BlockSize(ProfileModel):
     read_only: bool = False
     """true: only read, for a drive whose data you need. The answer is much less certain."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         strides = () if self.strides == "auto" else self.strides
+        for place, message in repeated(strides, format_size):
+            yield ("strides", *place), message
         wanted = f"must be larger than the block of {format_size(self.block_bytes)}"
-        small = [
-            ((index,), f"a stride of {format_size(stride)} {wanted}")
-            for index, stride in enumerate(strides)
-            if stride <= self.block_bytes
-        ]
-        mistakes = [*repeated(strides, format_size), *small]
-        refuse([(("strides", *place), message) for place, message in mistakes])
-        return self
+        for index, stride in enumerate(strides):
+            if stride <= self.block_bytes:
+                yield ("strides", index), f"a stride of {format_size(stride)} {wanted}"

@@ -136,7 +136,6 @@ class CapacityPlan(ProfileModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._mistakes()])
         return self._completed()
 
     def with_given(self, given: Mapping[str, Any]) -> Self:
@@ -160,7 +159,7 @@ class CapacityPlan(ProfileModel):
         elif {"p99_read_s", "p99_write_s"} & given.keys():
             update = {"p99_s": None, **limits, **update}
         changed = self.model_copy(update=update)
-        for path, why in changed._mistakes():
+        for path, why in changed.mistakes():
             raise ValueError(f"{path[0]}: {why}")
         return changed._completed()
 
@@ -172,7 +171,7 @@ class CapacityPlan(ProfileModel):
             object.__setattr__(self, "failure_reserve", self.spares)
         return self
 
-    def _mistakes(self) -> Iterator[Mistake]:
+    def mistakes(self) -> Iterator[Mistake]:
         yield from self._two_demands()
         if self.spares not in (None, self.failure_reserve) and (
             "failure_reserve" in self.model_fields_set

@@ -1,19 +1,14 @@
 """Define `rate`, the search for the highest rate within a limit, and `load`, one fixed rate."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.base import ProfileModel, refuse
+from ssdbench.model.base import Mistake, ProfileModel, refuse
 from ssdbench.model.kind import StageKind
 from ssdbench.model.profile.sweeps import ALL_READS, Requests
-from ssdbench.model.quantity import (
-    Jobs,
-    Positive,
-    Repeats,
-    Seconds,
-    Share,
-)
+from ssdbench.model.quantity import Jobs, Positive, Repeats, Seconds, Share
 from ssdbench.model.workload import Arrivals, Direction
 from ssdbench.units import format_count
 
@@ -32,11 +27,9 @@ class OfferedLoad(ProfileModel):
     """The load of one drive in the answer to `plan`: the demand with bursts and growth, divided by
     the drives without the reserve. It is computed from earlier measurements of the run."""
 
-    @model_validator(mode="after")
-    def _one(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         if sum((self.iops is not None, self.drive_writes_per_day is not None, self.planned)) != 1:
-            refuse([((), "give one of iops, drive_writes_per_day and planned")])
-        return self
+            yield (), "give one of iops, drive_writes_per_day and planned"
 
     def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
         """Return all requests per second, including reads; 0 if this cannot be known.
@@ -51,10 +44,8 @@ class OfferedLoad(ProfileModel):
 
     def same_load(self, other: "OfferedLoad | None") -> bool:
         """Tell whether this load and the load `other` are equal."""
-        return other is not None and (self.iops, self.drive_writes_per_day, self.planned) == (
-            other.iops,
-            other.drive_writes_per_day,
-            other.planned,
+        return other is not None and all(
+            getattr(self, name) == getattr(other, name) for name in OfferedLoad.model_fields
         )
 
     def label(self) -> str:

@@ -1,11 +1,12 @@
 """Define `replay`: send the requests of a block I/O trace again."""
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ssdbench.model.base import ProfileModel, refuse
+from ssdbench.model.base import Mistake, ProfileModel
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import Jobs, NumberAsText, Positive, Repeats, SizeBytes
 
@@ -62,19 +63,18 @@ class Columns(ProfileModel):
     size_unit: Literal["bytes", "sectors"] = "bytes"
     """Unit of `size`."""
 
-    @model_validator(mode="after")
-    def _apart(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         names = {"time": self.time, "offset": self.offset, "size": self.size, "op": self.op}
-        refuse(
-            [
-                ((key,), f"another key also has the column '{name}'; each key needs its own column")
-                for key, name in names.items()
-                if key in self.model_fields_set and [*names.values()].count(name) > 1
-            ]
-        )
-        if self.read and self.read.lower() == self.write.lower():
-            refuse([(("write",), f"'{self.write}' is also the word for a read")])
-        return self
+        twice = [
+            key
+            for key, name in names.items()
+            if key in self.model_fields_set and [*names.values()].count(name) > 1
+        ]
+        for key in twice:
+            why = f"another key also has the column '{names[key]}'; each key needs its own column"
+            yield (key,), why
+        if not twice and self.read and self.read.lower() == self.write.lower():
+            yield ("write",), f"'{self.write}' is also the word for a read"
 
 
 class Replay(ProfileModel):
@@ -115,15 +115,13 @@ class Replay(ProfileModel):
     processes: bool = False
     """Keep the names of processes that a blkparse trace holds."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         if twice := [name for name in self.files if self.files.count(name) > 1]:
-            refuse([(("files",), f"'{twice[0]}' is given twice")])
-        if self.files and self.form not in (TraceForm.AUTO, TraceForm.IOLOG):
-            refuse([(("files",), f"only an iolog has `files`, and `form` is {self.form}")])
-        if self.traced_bytes is not None and self.placing is not Placing.SCALE:
-            refuse([(("traced_size",), "only with `placing: scale`")])
-        return self
+            yield ("files",), f"'{twice[0]}' is given twice"
+        elif self.files and self.form not in (TraceForm.AUTO, TraceForm.IOLOG):
+            yield ("files",), f"only an iolog has `files`, and `form` is {self.form}"
+        elif self.traced_bytes is not None and self.placing is not Placing.SCALE:
+            yield ("traced_size",), "only with `placing: scale`"
 
     @property
     def called(self) -> str:

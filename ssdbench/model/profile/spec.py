@@ -4,12 +4,13 @@ A new kind of stage is a model in one of the modules listed here and a field of 
 loader, the JSON Schema and the completion of editors use these automatically.
 """
 
+from collections.abc import Iterator
 from math import prod
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from ssdbench.model.base import ProfileModel, refuse
+from ssdbench.model.base import Mistake, ProfileModel
 from ssdbench.model.profile.inside import BlockSize, ProbeName, Probes
 from ssdbench.model.profile.rates import Load, Offered, OfferedLoad, RateSweep
 from ssdbench.model.profile.replay import Replay
@@ -124,27 +125,18 @@ class Measure(ProfileModel):
     file_mix: Annotated[FileMix | None, _Body] = None
     applications: Annotated[Applications | None, _Body] = None
 
-    @model_validator(mode="after")
-    def _one_key(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         kinds = [name for name in type(self).model_fields if name in self.model_fields_set]
         if not kinds:
-            known = ", ".join(type(self).model_fields)
-            refuse([((), f"a stage needs one of the keys {known}")])
-        refuse(
-            [
-                ((extra,), f"'{extra}' is a second stage; start a new list item with a dash")
-                for extra in kinds[1:]
-            ]
-        )
-        return self
-
-    @model_validator(mode="after")
-    def _countable(self) -> Self:
+            yield (), f"a stage needs one of the keys {', '.join(type(self).model_fields)}"
+            return
+        for extra in kinds[1:]:
+            yield (extra,), f"'{extra}' is a second stage; start a new list item with a dash"
         lists = [value for _, value in self.stage if isinstance(value, tuple)]
-        if (points := prod(len(values) for values in lists)) > MOST_POINTS:
+        points = prod(len(values) for values in lists)
+        if len(kinds) == 1 and points > MOST_POINTS:
             why = f"the lists have {points:,} combinations; at most {MOST_POINTS:,} are allowed"
-            refuse([((self.key,), why)])
-        return self
+            yield (self.key,), why
 
     @property
     def key(self) -> str:

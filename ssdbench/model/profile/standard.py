@@ -7,11 +7,7 @@ from pydantic import Field
 
 from ssdbench.model.base import ProfileModel
 from ssdbench.model.kind import StageKind
-from ssdbench.model.quantity import (
-    Count,
-    Many,
-    Positive,
-)
+from ssdbench.model.quantity import Count, Many, Positive
 
 
 class PtsTest(StrEnum):

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from itertools import product
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from ssdbench.foreign import plain
-from ssdbench.model.base import Mistake, ProfileModel, refuse
+from ssdbench.model.base import Mistake, ProfileModel
 from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.profile.sweeps import Extendable, Settle
 from ssdbench.model.quantity import (
@@ -99,11 +99,6 @@ class MixStream(ProfileModel):
     """Length of this range, as a share or a size. The range never goes beyond the part of the drive
     that the run fills."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        refuse(list(self._mistakes()))
-        return self
-
     @property
     def sizes(self) -> dict[int, int]:
         """Return each block size in bytes, with its share in percent."""
@@ -116,7 +111,7 @@ class MixStream(ProfileModel):
         """Tell whether the stream has an offered rate."""
         return any((self.rate_iops, self.rate_mb_per_s, self.drive_writes_per_day))
 
-    def _mistakes(self) -> Iterator[Mistake]:
+    def mistakes(self) -> Iterator[Mistake]:
         if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
             yield ("name",), f"{self.name!r} has characters other than letters, digits, . _ and -"
         elif self.name == "global":
@@ -187,19 +182,14 @@ class Mix(Extendable):
     streams: tuple[MixStream, ...] = Field(min_length=1, max_length=MOST_STREAMS)
     """The streams that run at the same time."""
 
-    @model_validator(mode="after")
-    def _named(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         if "/" in self.name or not self.name.isprintable():
-            refuse([(("name",), f"{self.name!r} has a / or a character that cannot be printed")])
+            yield ("name",), f"{self.name!r} has a / or a character that cannot be printed"
+            return
         names = [stream.name for stream in self.streams]
-        refuse(
-            [
-                (("streams", index, "name"), f"another stream also has the name '{name}'")
-                for index, name in enumerate(names)
-                if name in names[:index]
-            ]
-        )
-        return self
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield ("streams", index, "name"), f"another stream also has the name '{name}'"
 
     @property
     def called(self) -> str:
@@ -271,22 +261,18 @@ class Interference(Extendable):
     settle: Settle = Settle.model_validate({"window": "2m", "max_time": "10m"})
     """How points settle: for a time, because a low rate may take days to write the spare area."""
 
-    @model_validator(mode="after")
-    def _sized(self) -> Self:
-        mistakes: list[Mistake] = []
+    def mistakes(self) -> Iterator[Mistake]:
         for key, side, other in (
             ("readers", self.readers, "iodepth"),
             ("writers", self.writers, "share_percent"),
         ):
             if side.rate_iops and other in side.model_fields_set:
                 name = other.removesuffix("_percent")
-                mistakes.append(((key, "rate_iops"), f"give either `{name}` or `rate_iops`"))
+                yield (key, "rate_iops"), f"give either `{name}` or `rate_iops`"
         reads, writes = len(self.read_loads), len(self.write_loads)
         if reads * writes > MOST_MIXES:
             why = f"{reads} read loads beside {writes} write loads are {reads * writes} points"
-            mistakes.append((("writers",), f"{why}; at most {MOST_MIXES} are measured"))
-        refuse(mistakes)
-        return self
+            yield ("writers",), f"{why}; at most {MOST_MIXES} are measured"
 
     @property
     def read_loads(self) -> tuple[float, ...]:
@@ -366,11 +352,9 @@ class FioJobs(Extendable):
     job: Annotated[str, Field(min_length=1)] | None = None
     """The text of a job file, instead of `file`."""
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def mistakes(self) -> Iterator[Mistake]:
         if (self.file is None) == (self.job is None):
-            refuse([((), "give either `file`, the name of a job file, or `job`, its text")])
-        return self
+            yield (), "give either `file`, the name of a job file, or `job`, its text"
 
     @property
     def called(self) -> str:

@@ -5,11 +5,11 @@ The writers that pause repeat the experiments of Dunn 2009, figures 11 to 13.
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ssdbench.model.base import Mistake, ProfileModel, refuse
+from ssdbench.model.base import Mistake, ProfileModel
 from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.quantity import (
     WHOLE,
@@ -162,14 +162,7 @@ class Sweep(Extendable):
     """Leave out and report points that the drive cannot do, such as blocks below its logical block;
     without this key they are an error."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        large = [_too_large(block, self.span) for block in self.block_bytes]
-        too_large = [(("block", index), why) for index, why in enumerate(large) if why]
-        refuse([*self._mixed_past_the_kernel(), *too_large])
-        return self
-
-    def _mixed_past_the_kernel(self) -> Iterator[Mistake]:
+    def mistakes(self) -> Iterator[Mistake]:
         if IoEngine.IO_URING_CMD in self.engine:
             for index, share in enumerate(self.read_percent):
                 if share not in (0, ALL_READS):
@@ -179,6 +172,9 @@ class Sweep(Extendable):
                         "commands, but not reads and writes separately; set 0 or 100, or another "
                         "`engine`",
                     )
+        for index, block in enumerate(self.block_bytes):
+            if why := _too_large(block, self.span):
+                yield ("block", index), why
 
     @property
     def reads(self) -> bool:
@@ -208,11 +204,10 @@ class SpanSweep(Requests, Extendable):
     """More repeats of a span whose interval is wide or whose repeats were disturbed, before the
     next span begins."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        small = [_too_large(self.block_bytes, span) for span in self.spans]
-        refuse([(("spans", index), why) for index, why in enumerate(small) if why])
-        return self
+    def mistakes(self) -> Iterator[Mistake]:
+        for index, span in enumerate(self.spans):
+            if why := _too_large(self.block_bytes, span):
+                yield ("spans", index), why
 
 
 class Processes(Repeated):
