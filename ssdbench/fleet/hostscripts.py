@@ -75,7 +75,6 @@ class Look:
 
     alive: bool
     exit_code: int | None
-    boot_id: str
     clock_s: float | None  # time of the host, in seconds since 1970
     free_bytes: int | None
     progress: dict[str, Any]
@@ -137,7 +136,6 @@ exit 0
     return Look(
         alive=_is_alive(parts),
         exit_code=_parsed(exit_status, _object(parts.get("ended", "")).get("exit_code")),
-        boot_id=parts["boot"].strip()[:64],
         clock_s=_float(parts.get("clock", "")),
         free_bytes=_free(parts.get("free", "")),
         progress=_object(parts.get("progress", "")),

@@ -67,7 +67,6 @@ class _Drive:
     model: str
     serial: str
     size_bytes: int
-    kind: str
     reasons: tuple[str, ...]
     overridable: bool
 
@@ -179,9 +178,8 @@ def _simulated(
         for number, target in enumerate(fleet.targets, 1):
             serial = place[host.name] * len(fleet.targets) + number
             own = _varied(target, serial)
-            drive = _Drive(
-                host, own, own, spec.parse(own).model, str(serial), 0, "", (), overridable=False
-            )
+            model = spec.parse(own).model
+            drive = _Drive(host, own, own, model, str(serial), 0, (), overridable=False)
             yield replace(
                 _job(fleet, drive, profile_text), version=versions[host.name], simulated=True,
                 name=run_name(f"{host.name} {own}", drive.model, profile_text),
@@ -221,7 +219,6 @@ def _drive(host: Host, device: Mapping[str, Any]) -> _Drive:
         model=str(device.get("model") or ""),
         serial=str(device.get("serial") or ""),
         size_bytes=size if isinstance(size, int) else 0,
-        kind=str(device.get("kind") or ""),
         reasons=tuple(map(str, reasons))
         if isinstance(reasons, list)
         else ("its answer is damaged",),
