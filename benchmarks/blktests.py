@@ -17,7 +17,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -151,7 +151,7 @@ def ran(clone: Path, tests: Sequence[str], lab: Lab, seconds: int) -> str:
         words = [str(copy), " ".join(DEVICES), str(seconds), " ".join(tests)]
         answer = lab.run(
             ["bash", "-c", script, "bash", *words, os.environ["PATH"], _config(lab.kernel)],
-            machine=replace(Machine.unbooted(), memory_mib=MEMORY_MIB),
+            machine=Machine(memory_mib=MEMORY_MIB),
             cwd=Path.cwd(),
             timeout_s=LIMIT_S,
         )

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, SsdbenchError, telling
@@ -142,10 +143,7 @@ class Guest:
         if last:
             self._give("off", "")
         failed: tuple[str, ...] = ()
-
-        def look() -> None:
-            while_running(self._shared)
-
+        look = partial(while_running, self._shared)
         try:
             try:
                 if self._qemu is None:
@@ -216,7 +214,8 @@ class Guest:
             )
             if said and last:
                 _raise_for(said + self._console(0))
-            if last or not (said or _own_fault(status)):
+            crashed = status is not None and -status in _OWN_FAULT  # not by a SIGKILL of the lab
+            if last or not (said or crashed):
                 return tuple(failed)
             failed.append(said.splitlines()[0] if said else _last_words(self._job, status))
             self._powered.close()  # kill both: the file server has ended with its QEMU
@@ -366,11 +365,6 @@ def _await(socket: Path, daemon: command.Process, job: Path) -> None:
         f"the lab cannot share the host's files with the guest: {said}",
         hint="The lab needs root and mount namespaces.",
     )
-
-
-def _own_fault(status: int | None) -> bool:
-    """Return whether QEMU crashed; SIGKILL (from the lab or the kernel) is no crash."""
-    return status is not None and -status in _OWN_FAULT
 
 
 def _last_words(job: Path, status: int | None) -> str:

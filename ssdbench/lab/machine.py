@@ -35,15 +35,15 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Everything that determines the QEMU command line."""
+    """Everything that determines the QEMU command line; the lab sets its paths when it boots."""
 
-    qemu: Path
-    firmware: tuple[Path, ...]
-    kernel: Path
-    initramfs: Path
-    console: Path
-    share_socket: Path
-    control_socket: Path
+    qemu: Path = Path()
+    firmware: tuple[Path, ...] = ()
+    kernel: Path = Path()
+    initramfs: Path = Path()
+    console: Path = Path()
+    share_socket: Path = Path()
+    control_socket: Path = Path()
     bell_socket: Path | None = None  # the guest gets a byte on it for each new command
     answer: Path | None = None  # disk for the output, instead of shared files
     disks: tuple[Disk, ...] = ()
@@ -55,15 +55,6 @@ class Machine:
     append: str = ""  # more words for the kernel's command line
     multipath: bool = False  # put NVMe drives behind multipath heads, the default of distributions
     devices: tuple[str, ...] = ()  # more QEMU arguments
-
-    @classmethod
-    def unbooted(cls) -> "Machine":
-        """Return a machine with empty file paths; the lab sets them when it boots the guest."""
-        nowhere = Path()
-        return cls(
-            qemu=nowhere, firmware=(), kernel=nowhere, initramfs=nowhere, console=nowhere,
-            share_socket=nowhere, control_socket=nowhere,
-        )  # fmt: skip
 
 
 # Without no_timer_check, the kernel panics if a busy host delays a CPU during the timer check.

@@ -162,7 +162,7 @@ class Lab:
             record.read_text() != "yes" and time.time() - record.stat().st_mtime > KVM_DOUBTED_S
         ):
             _log.info("trying whether a guest boots under KVM here")
-            machine = replace(Machine.unbooted(), kvm=True, cpus=1, memory_mib=1024)
+            machine = Machine(kvm=True, cpus=1, memory_mib=1024)
             try:
                 self.run([], machine=machine, cwd=Path("/"), timeout_s=30)
             except SsdbenchError:
@@ -177,7 +177,7 @@ class Lab:
             self._doubted = None
 
     def _complete(self, machine: Machine | None, job: Path) -> Machine:
-        asked = machine or Machine.unbooted()
+        asked = machine or Machine()
         # A reproducible run boots the packed image, so that its instruction counts can be compared
         # with older runs.
         packed = asked.reproducible or not self.kernel.unpacked_image.exists()
@@ -354,8 +354,7 @@ def kept_guest(request: GuestRequest, cache: Path) -> Iterator[Guest]:
 
 
 def _machine(request: GuestRequest, lab: Lab, disks: tuple[Disk, ...]) -> Machine:
-    return replace(
-        Machine.unbooted(),
+    return Machine(
         disks=disks,
         cpus=request.cpus,
         memory_mib=request.memory_mib,

@@ -2,7 +2,6 @@
 
 import json
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,7 +64,7 @@ class Puller:
 
 def test_a_drive_that_is_pulled_out_half_way_is_lost_and_the_search_says_so(lab: Lab) -> None:
     (disk,) = parse_all(["nvme,hotplug=null:64MiB"])
-    machine = replace(Machine.unbooted(), disks=(disk.disk,), kvm=lab.kvm_works())
+    machine = Machine(disks=(disk.disk,), kvm=lab.kvm_works())
 
     answer = lab.run(
         [f"{REPOSITORY}/.venv/bin/python", "-c", SCRIPT],

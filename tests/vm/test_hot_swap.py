@@ -2,7 +2,6 @@
 
 import json
 import socket
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -97,9 +96,7 @@ class Swapper:
 
 def test_a_drive_that_was_exchanged_under_the_claim_is_never_taken_for_the_first(lab: Lab) -> None:
     (disk,) = parse_all(["nvme,hotplug=null:64MiB"])
-    machine = replace(
-        Machine.unbooted(), disks=(disk.disk,), devices=(*SPARE, *READ_ONLY), kvm=lab.kvm_works()
-    )
+    machine = Machine(disks=(disk.disk,), devices=(*SPARE, *READ_ONLY), kvm=lab.kvm_works())
 
     answer = lab.run(
         [f"{REPOSITORY}/.venv/bin/python", "-c", SCRIPT],

@@ -256,7 +256,7 @@ def test_kvm_is_not_doubted_for_a_guest_that_does_not_boot_without_it_either(
     lab._initramfs = tmp_path / "initramfs"  # beside which it is noted
     lab._initramfs.symlink_to(next(cache().glob(f"initramfs-{lab.kernel.release}-*.gz")))
 
-    asked = Machine.unbooted()
+    asked = Machine()
     works = lab.kvm_works()
     with pytest.raises(HostLacks):
         lab.run(["true"], machine=asked, cwd=Path("/"), timeout_s=120)

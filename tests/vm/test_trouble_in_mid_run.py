@@ -6,7 +6,6 @@ every drive, the kernel counts them, and the run directories are in the guest's 
 
 import json
 import socket
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -180,7 +179,7 @@ class Swapper:
 def said(lab: Lab) -> dict[str, Any]:
     """What became of the runs."""
     (disk,) = parse_all(["nvme,hotplug=null:64MiB"])
-    machine = replace(Machine.unbooted(), disks=(disk.disk,), devices=DEVICES, kvm=lab.kvm_works())
+    machine = Machine(disks=(disk.disk,), devices=DEVICES, kvm=lab.kvm_works())
     answer = lab.run(
         ["env", f"PROFILE={PROFILE}", f"{REPOSITORY}/.venv/bin/python", "-c", SCRIPT],
         machine=machine,
