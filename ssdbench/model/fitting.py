@@ -129,25 +129,16 @@ def _missing(target: Target, stages: list[spec.MeasuredStage]) -> Iterator[str]:
     elif _about_a_workload(target) and not any(
         _measures_target(stage, target.of) for stage in stages
     ):
-        jobs = _jobs(stages) if target.of.job is not None else []
-        named = f"; the jobs here are {', '.join(jobs)}" if jobs else ""
+        jobs = [stage.called for stage in stages if isinstance(stage, spec.FioJobs | spec.Mix)]
+        meant = jobs and target.of.job is not None
+        named = f"; the jobs here are {', '.join(jobs)}" if meant else ""
         yield f"nothing under `measure` measures this ({target.of.label()}){named}"
-
-
-def _jobs(stages: list[spec.MeasuredStage]) -> list[str]:
-    """Return the names of the job files and mixes, as reports show the names."""
-    return [stage.called for stage in stages if isinstance(stage, spec.FioJobs | spec.Mix)]
 
 
 def _about_a_workload(target: Target) -> bool:
     """Tell whether a target limits something other than the write amplification of the run."""
-    sheet = target.datasheet
-    return bool(
-        target.iops or target.throughput_bytes_per_s or target.latency
-        or target.worst_minute_iops or target.worst_second_iops
-        or target.watts or target.iops_per_watt or (sheet and sheet.watts)
-        or (sheet and (sheet.iops or sheet.throughput_bytes_per_s or sheet.latency))
-    )  # fmt: skip
+    figures = () if target.datasheet is None else target.datasheet.figures
+    return any((*target.rates.values(), target.latency, *figures))
 
 
 def loads(profile: Profile) -> list[spec.Load]:

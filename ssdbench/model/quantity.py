@@ -208,6 +208,7 @@ Endurance = Annotated[float, Figure("B", "7008TB", 1e11, 1e18)]
 # These limits are far beyond any drive and any time; a larger value is a typing error.
 Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Repeats = Annotated[int, Field(strict=True, ge=1, le=10_000)]
+RequestCount = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 QueueDepth = Annotated[int, Field(strict=True, ge=1, le=32_768)]  # limit of io_uring's queue
 Jobs = Annotated[int, Field(strict=True, ge=1, le=4_000)]  # fio 3.33 accepts 4,094
 CpuNumber = Annotated[int, Field(strict=True, ge=0, le=8_191)]  # Linux supports 8,192 CPUs

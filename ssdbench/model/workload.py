@@ -155,9 +155,7 @@ class Workload(Model):
     thinktime_us: int = 0
     thinktime_blocks: int = Field(default=1, ge=1)  # requests between two pauses
     burst_us: int = 0  # how long requests flow between two thinktimes; 0 = one request
-    block_split: tuple[
-        tuple[int, int], ...
-    ] = ()  # ((block bytes, percent), …) replaces block_bytes
+    block_split: tuple[tuple[int, int], ...] = ()  # ((bytes, percent), …) replaces block_bytes
     zones: tuple[tuple[float, float], ...] = ()  # ((percent of I/O, percent of range), …)
     streams: tuple[Stream, ...] = ()
     title: str = ""  # of the streams, such as the name of their job file

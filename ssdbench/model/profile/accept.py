@@ -109,6 +109,11 @@ class Datasheet(ProfileModel):
     source: Text = ""
     """Source of the figures: document, page, year."""
 
+    @property
+    def figures(self) -> tuple[object, ...]:
+        """Return the figures about a workload; those that are not given are None or empty."""
+        return self.iops, self.throughput_bytes_per_s, self.latency, self.watts
+
     def told(self) -> str:
         """Return the conditions of the data sheet's figures in one line."""
         queue = "" if self.iodepth is None else f"QD {self.iodepth}"
@@ -150,8 +155,10 @@ class Target(ProfileModel):
     """The maker's figures. They are shown beside the results, and replace limits that you do not
     give."""
 
-    def mistakes(self) -> Iterator[Mistake]:
-        rates = {
+    @property
+    def rates(self) -> dict[str, float | None]:
+        """Return the limits of rates and of power, by their keys."""
+        return {
             "iops": self.iops,
             "throughput": self.throughput_bytes_per_s,
             "worst_minute": self.worst_minute_iops,
@@ -159,16 +166,10 @@ class Target(ProfileModel):
             "watts": self.watts,
             "iops_per_watt": self.iops_per_watt,
         }
-        sheet = self.datasheet
-        figures = sheet is not None and any(
-            (
-                sheet.iops,
-                sheet.throughput_bytes_per_s,
-                sheet.latency,
-                sheet.write_amplification,
-                sheet.watts,
-            )
-        )
+
+    def mistakes(self) -> Iterator[Mistake]:
+        rates, sheet = self.rates, self.datasheet
+        figures = sheet is not None and any((*sheet.figures, sheet.write_amplification))
         if not (any(rates.values()) or self.latency or self.write_amplification or figures):
             yield (), "a target needs a limit, such as iops, throughput or latency"
         if self.at is not None:

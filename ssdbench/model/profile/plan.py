@@ -32,6 +32,7 @@ from ssdbench.model.quantity import (
     Percent,
     Positive,
     ReadPercent,
+    RequestCount,
     Seconds,
     Share,
     SizeBytes,
@@ -81,9 +82,7 @@ class CapacityPlan(ProfileModel):
     """Highest allowed 99th percentile of latency of reads; the same as p99: {read: 10ms}."""
     p99_write_s: Seconds | None = Field(default=None, examples=["5ms"], alias="p99_write")
     """Highest allowed 99th percentile of latency of writes; the same as p99: {write: 5ms}."""
-    outstanding: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
-        default=None, examples=[8]
-    )
+    outstanding: RequestCount | None = Field(default=None, examples=[8])
     """Requests that the application keeps in flight on each drive. The plan uses the deepest
     measured queue that these requests fill. Without this key and p99 it uses the lowest bound of
     all depths."""
@@ -304,7 +303,7 @@ def search_limits(plan: CapacityPlan) -> dict[Direction | None, float]:
 def targets_for(plan: CapacityPlan) -> tuple[Target, ...]:
     """Return the `accept` target of a plan: its p99 limits at the planned load of one drive."""
     latency = {
-        f"{way} p99" if way else "p99": _text(limit_s)
+        f"{way} p99" if way else "p99": f"{limit_s * NS_PER_S:.0f}ns"
         for way, limit_s in search_limits(plan).items()
     }
     if not latency:
@@ -336,8 +335,10 @@ def unanswered(plan: CapacityPlan, stages: Sequence[MeasuredStage]) -> tuple[str
 
 def no_point(plan: CapacityPlan) -> str:
     """Say in a sentence that no point measures the plan's workload, and which stage would."""
+    size = "any block size" if plan.block_bytes is None else _size(plan.block_bytes)
+    reads = "any share of reads" if plan.read_percent is None else f"{plan.read_percent} % reads"
     return (
-        f"no point measures {_words(plan)} at random over the whole drive, and ssdbench does "
+        f"no point measures {size} with {reads} at random over the whole drive, and ssdbench does "
         f"not compute it from other sizes or mixes: add `{sweep_for(plan)}`"
     )
 
@@ -392,12 +393,6 @@ def _searches(stage: MeasuredStage, plan: CapacityPlan, way: str | None, limit_s
     )
 
 
-def _words(plan: CapacityPlan) -> str:
-    size = "any block size" if plan.block_bytes is None else _size(plan.block_bytes)
-    reads = "any share of reads" if plan.read_percent is None else f"{plan.read_percent} % reads"
-    return f"{size} with {reads}"
-
-
 def _keys(plan: CapacityPlan) -> str:
     workload = _workload(plan)
     return f"block: {_size(workload['block']).replace(' ', '')}, read: {workload['read']}"
@@ -406,11 +401,6 @@ def _keys(plan: CapacityPlan) -> str:
 def _size(size_bytes: int) -> str:
     """Format a block size with all its bytes, such as `4 KiB`, `4000 B`."""
     return format_size(size_bytes) if size_bytes % (KIB // 2) == 0 else f"{size_bytes} B"
-
-
-def _text(seconds: float) -> str:
-    """Return a duration as text that a profile can have, such as `10000000ns`."""
-    return f"{seconds * NS_PER_S:.0f}ns"
 
 
 def _workload(plan: CapacityPlan) -> dict[str, Any]:

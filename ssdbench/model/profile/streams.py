@@ -19,6 +19,7 @@ from ssdbench.model.quantity import (
     Positive,
     QueueDepth,
     ReadPercent,
+    RequestCount,
     Seconds,
     Share,
     SizeBytes,
@@ -87,9 +88,7 @@ class MixStream(ProfileModel):
     share that `read` gives."""
     think_s: Seconds | None = Field(default=None, examples=["1ms"], alias="think")
     """Pause of each job after a request."""
-    flush_every: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
-        default=None, examples=[1]
-    )
+    flush_every: RequestCount | None = Field(default=None, examples=[1])
     """Number of writes after which the cache of the drive is flushed."""
     priority: Priority | None = Field(default=None, examples=["realtime"])
     """Class of I/O priority; simulated drives have none."""
@@ -234,9 +233,7 @@ class Writers(ProfileModel):
     """Write loads, as shares of the bytes per second that the warm-up wrote when it was steady."""
     rate_iops: Many[Positive] = Field(default=(), examples=[[50, 100, 200]])
     """Write loads in IOPS, instead of `share`."""
-    flush_every: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
-        default=None, examples=[1]
-    )
+    flush_every: RequestCount | None = Field(default=None, examples=[1])
     """Number of writes after which the cache of the drive is flushed (fsync). Flushes wait for one
     another, so these writes come from 16 jobs that share the rate."""
 
