@@ -167,7 +167,7 @@ def run_plain(attachment: Attachment, job: Job, directory: Path) -> Start:
             claims.enter_context(inherited(descriptor))
         run(["sh", "-c", f"cd '{directory}' && exec {' '.join(argv)}"], timeout_s=300)
     wall = time.monotonic() - began
-    done = parse((directory / "fio.json").read_text(), [job.name]).groups[0].outcome.read
+    done = parse((directory / "fio.json").read_text(), [job.name])[0].outcome.read
     return Start(done.ios / done.runtime_s, wall - done.runtime_s)
 
 

@@ -13,11 +13,11 @@ simulated drive the samples come from the drive's own clock, which advances only
 sample is requested.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from ssdbench.model.workload import Workload
 from ssdbench.stats.bounds.measured import StreamSeen
@@ -224,17 +224,8 @@ def drop_latency_logs(outcome: Outcome) -> None:
             path.unlink(missing_ok=True)
 
 
-class Running(Protocol):
+class Running(AbstractContextManager["Running"], Iterable[Second], Protocol):
     """Define a running workload, which yields its seconds until its jobs end."""
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-    def __iter__(self) -> Iterator[Second]: ...
 
     def stop(self) -> None:
         """Ask the jobs to end now; I/O that has finished is part of the result."""

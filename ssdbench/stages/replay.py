@@ -374,7 +374,7 @@ def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, TraceWork]:
 
 
 def _dropped(made: TraceWork) -> list[tuple[str, int]]:
-    return list((made.dropped or {}).items())
+    return list(made.dropped.items())
 
 
 def _client(path: Path, made: TraceWork) -> Client:

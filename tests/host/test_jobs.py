@@ -81,7 +81,7 @@ def test_jobs_and_mixes_run_on_a_block_device(tmp_path: Path, memory: Path) -> N
     flushed = [e for e in jobs.estimates if (e.metric, e.direction) == ("lat_p50_ns", "flush")]
     # One for each write of the whole start, settling included: as long as the host let that take.
     (kept,) = (tmp_path / "out" / "stages").glob("03-fio/*/repeat-01/fio/fio.json")
-    (whole,) = parse(kept.read_text(), ["both"], groups_of=[2]).groups
+    (whole,) = parse(kept.read_text(), ["both"], groups_of=[2])
     _, log = whole.outcome.streams
     assert log.write.ios >= 0.9 * 50 * 4
     assert [e.n for e in flushed] == [log.write.ios]

@@ -16,7 +16,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import jobfile
 from ssdbench.generator.fio.userjobs import ON_THE_DRIVE, for_simulated_drive, job_file
-from ssdbench.generator.fio.userworkloads import Room, measured_jobs
+from ssdbench.generator.fio.userworkloads import Room, phases_of
 from ssdbench.model.workload import Stream
 from ssdbench.sim import library
 from ssdbench.sim.drive import SimDrive
@@ -109,7 +109,7 @@ def plainly(text: str, directory: Path, seconds: float) -> Arrived:
 def by_ssdbench(text: str, directory: Path, seconds: float) -> tuple[Arrived, list[Stream]]:
     """The text as ssdbench writes it, and what it says that this is."""
     room = Room(CAPACITY_BYTES, 512, simulated=True, discards=True)
-    (phase,) = measured_jobs(text, path="job.fio", room=room).phases
+    (phase,) = phases_of(job_file(text, path="job.fio"), path="job.fio", room=room).phases
     job = Job("j", phase.workload, seed=10, runtime_s=seconds)
     written = jobfile([job], options=ON_THE_DRIVE)
     return run_fio(written, directory, seconds), list(phase.workload.streams)
@@ -337,4 +337,8 @@ def _as_told(plain: Arrived, streams: list[Stream]) -> None:
 )
 def test_what_fio_would_do_otherwise_than_it_reads_is_refused(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        measured_jobs(text, path="job.fio", room=Room(CAPACITY_BYTES, 4 * KIB, simulated=True))
+        phases_of(
+            job_file(text, path="job.fio"),
+            path="job.fio",
+            room=Room(CAPACITY_BYTES, 4 * KIB, simulated=True),
+        )

@@ -58,7 +58,7 @@ for stage in result["stages"]:
     for point in stage["found"].get("points", ()):
         for repeat in point["repeats"]:
             place = out / repeat["artifacts"]
-            (group,) = parse((place / "fio/fio.json").read_text(), ["one"]).groups
+            (group,) = parse((place / "fio/fio.json").read_text(), ["one"])
             rows = (place / "seconds.csv").read_text().splitlines()[1:]
             log = place / "past-kernel.json"
             starts.append({

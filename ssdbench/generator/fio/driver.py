@@ -11,32 +11,18 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import plain, write_whole
-from ssdbench.generator.base import (
-    Direction,
-    Job,
-    JobOutcome,
-    LoggedIo,
-    Second,
-    VerifyHeader,
-)
+from ssdbench.generator.base import Job, JobOutcome, LoggedIo, Second, VerifyHeader
 from ssdbench.generator.fio import jobfile, logs
 from ssdbench.generator.fio.attachment import Access, Attachment
 from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, Options, engine_of
 from ssdbench.generator.fio.layout import sections
-from ssdbench.generator.fio.output import (
-    Ending,
-    Expected,
-    Report,
-    checked_report,
-    engines_of,
-    version_of,
-)
+from ssdbench.generator.fio.output import Ending, Expected, checked_report, engines_of, version_of
 from ssdbench.generator.fio.sampling import Feed
 from ssdbench.host import command, files, regular
 from ssdbench.stats.bounds.measured import StreamSeen
@@ -181,8 +167,8 @@ def finished_report(
     stopped: bool = False,
     hung_s: float | None = None,
     late_s: float | None = None,
-) -> Report:
-    """Return the report of a fio that ended or was killed, unless an error contradicts it.
+) -> tuple[JobOutcome, ...]:
+    """Return the results of a fio that ended or was killed, unless an error contradicts them.
 
     Raises DeviceError, DeviceLost, HostLacks or CommandFailed.
     """
@@ -255,7 +241,7 @@ class FioRunning:
         """
         if self._outcome is None:
             self._drain()
-            report = finished_report(
+            outcomes = finished_report(
                 self._attachment,
                 self._process,
                 self._artifacts,
@@ -265,8 +251,8 @@ class FioRunning:
                 hung_s=self._feed.hung_s,
             )
             self._outcome = FioOutcome(
-                jobs=tuple(group.outcome for group in report.groups),
-                seconds=self._closed(tuple(group.outcome for group in report.groups)),
+                jobs=outcomes,
+                seconds=self._closed(outcomes),
                 artifacts=tuple(sorted(self._artifacts.iterdir())),
                 directory=self._artifacts,
                 planned=self._jobs,
@@ -275,10 +261,7 @@ class FioRunning:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """Return a job's logged I/Os, also after an error.
-
-        Raises ValueError if the job has no log.
-        """
+        """Return a job's logged I/Os, also after an error. Raises ValueError without a log."""
         return _logged(self._artifacts, self._jobs, job, self._feed.origin_s)
 
     def _kept_seconds(self) -> Iterator[Second]:
@@ -295,21 +278,13 @@ class FioRunning:
         if self._attachment.exact or not self._seconds:
             return tuple(self._seconds)
         *others, last = self._seconds
-
-        def left(done: Sequence[int], total: int, seen: int) -> int:
-            return max(0, min(seen, total - sum(done)))
-
-        reads, writes = [job.read for job in outcomes], [job.write for job in outcomes]
-        return (
-            *others,
-            replace(
-                last,
-                read_ios=left([s.read_ios for s in others], _ios(reads), last.read_ios),
-                write_ios=left([s.write_ios for s in others], _ios(writes), last.write_ios),
-                read_bytes=left([s.read_bytes for s in others], _bytes(reads), last.read_bytes),
-                write_bytes=left([s.write_bytes for s in others], _bytes(writes), last.write_bytes),
-            ),
-        )
+        left: dict[str, int] = {}
+        for side, unit in product(("read", "write"), ("ios", "bytes")):
+            name = f"{side}_{unit}"
+            total = sum(getattr(getattr(job, side), unit) for job in outcomes)
+            done = sum(getattr(second, name) for second in others)
+            left[name] = max(0, min(getattr(last, name), total - done))
+        return (*others, replace(last, **left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +309,8 @@ class FioOutcome:
             raise ValueError("no job of this run of fio kept a histogram log")
         parts = [Histogram.empty()]
         for index, _, rows in self._rows(direction, from_s, to_s):
-            parts.append(logs.merged(rows).ended(self.jobs[index].longest_ns(direction)))
+            found = Histogram.merged(Histogram(counts) for _, counts in rows)
+            parts.append(found.ended(self.jobs[index].longest_ns(direction)))
         return Histogram.merged(parts)
 
     def _rows(
@@ -425,10 +401,7 @@ def _logged(directory: Path, planned: Sequence[Job], job: str, origin_s: float) 
     paths = chain.from_iterable(
         jobfile.latency_logs(directory, index, found) for index, found in kept
     )
-    return logs.logged_io(
-        (_lines(path) for path in paths),
-        origin_ms=origin_s * 1000,
-    )
+    return logs.logged_io((_lines(path) for path in paths), origin_ms=origin_s * 1000)
 
 
 def _logs(directory: Path) -> list[Path]:
@@ -447,14 +420,6 @@ def _keep(path: Path, text: str) -> None:
         write_whole(path, text.encode())
     except OSError as error:
         raise files.unwritable(path, error) from error
-
-
-def _ios(directions: Sequence[Direction]) -> int:
-    return sum(direction.ios for direction in directions)
-
-
-def _bytes(directions: Sequence[Direction]) -> int:
-    return sum(direction.bytes for direction in directions)
 
 
 def _text(path: Path) -> str:
@@ -511,4 +476,4 @@ def run_fio_sections(
     if is_late:
         process.kill()
     late_s = work.longest_s if is_late else None
-    return finished_report(way, process, artifacts, [work], late_s=late_s).groups[0].outcome
+    return finished_report(way, process, artifacts, [work], late_s=late_s)[0]

@@ -150,7 +150,7 @@ def ceiling_iops(
             input=jobfile([job], options=options).encode(),
             timeout_s=ANSWERS_S,
         )
-        outcome = parse(said.stdout, [job.name]).groups[0].outcome
+        outcome = parse(said.stdout, [job.name])[0].outcome
     except (CommandFailed, HostLacks, CutShort):
         return None
     # Reads and writes ran at the same time, so the longer of their times counts.

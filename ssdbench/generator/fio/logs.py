@@ -58,14 +58,18 @@ def histogram_rows(
     An incomplete last line is left out: fio writes the log after the job, and may have been killed
     meanwhile. Raises ValueError for a log whose bins differ from ours.
     """
+    for t_ms, side, bins in _histogram_lines(lines):
+        if from_ms < t_ms <= to_ms and side == direction:
+            yield t_ms, _counts(bins)
+
+
+def _histogram_lines(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield time in ms, direction and bins of each complete line of a histogram log."""
     for line in lines:
-        time_ms, _, rest = line.partition(",")
-        if not line.endswith("\n") or not from_ms < _whole(time_ms) <= to_ms:
-            continue
-        number, _, bins = rest.partition(",")
-        if _DIRECTIONS.get(number.strip()) != direction:
-            continue
-        yield _whole(time_ms), _counts(bins.partition(",")[2])
+        if line.endswith("\n"):
+            time_ms, _, rest = line.partition(",")
+            number, _, bins = rest.partition(",")
+            yield _whole(time_ms), _DIRECTIONS.get(number.strip(), ""), bins.partition(",")[2]
 
 
 def _whole(text: str) -> int:
@@ -94,32 +98,18 @@ def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: fl
     """
     counts = {side: np.zeros(BINS, dtype=np.int64) for side in _DIRECTIONS.values()}
     before_ms, last_ms = origin_ms, 0.0
-    for line in lines:
-        time_ms, _, rest = line.partition(",")
-        if not line.endswith("\n"):
-            continue
-        t_ms = _whole(time_ms)
+    for t_ms, side, bins in _histogram_lines(lines):
         if t_ms <= from_ms:
             before_ms = float(t_ms)
         elif t_ms <= to_ms:
             last_ms = float(t_ms)
-            number, _, bins = rest.partition(",")
-            side = _DIRECTIONS.get(number.strip(), "")
             if side in counts:
-                counts[side] += _counts(bins.partition(",")[2])
+                counts[side] += _counts(bins)
     seconds = max(last_ms - before_ms, 1.0) / 1000
     read, write, trim = (Histogram(counts[side]) for side in ("read", "write", "trim"))
     return StreamSeen(
         read, write, read.n / seconds, write.n / seconds, trim, trim_iops=trim.n / seconds
     )
-
-
-def merged(rows: Iterable[tuple[int, Counts]]) -> Histogram:
-    """Merge all rows of a histogram log into one histogram."""
-    total = np.zeros(BINS, dtype=np.int64)
-    for _, counts in rows:
-        total += counts
-    return Histogram(total)
 
 
 def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
@@ -157,10 +147,9 @@ def _latency_rows(lines: Iterable[str]) -> Counts:
     rows = []
     for line in lines:
         fields = line.split(",", 5)
-        if len(fields) < 5 or not line.endswith("\n"):
-            continue
-        time_ms, latency_ns, way, _, offset = map(_whole, fields[:5])
-        rows.append((time_ms, latency_ns, way, offset))
+        if len(fields) >= 5:
+            time_ms, latency_ns, way, _, offset = map(_whole, fields[:5])
+            rows.append((time_ms, latency_ns, way, offset))
     return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 

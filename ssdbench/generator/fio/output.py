@@ -43,19 +43,9 @@ class Group:
     error: int  # errno of the first thread that failed; else 0
     short_ios: int  # I/Os that moved too few bytes
     dropped_ios: int
-    errors_seen: int  # errors counted with continue_on_error
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Hold the report of one run of fio."""
-
-    version: str
-    groups: tuple[Group, ...]  # in the order in which the jobs ran
-    preamble: str  # messages of fio before the JSON document
-
-
-def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> Report:
+def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> tuple[Group, ...]:
     """Parse the last report in `text`; `names` has the jobs, `groups_of` their numbers of groups.
 
     fio writes messages before the JSON document. With --status-interval fio writes several JSON
@@ -66,9 +56,7 @@ def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> 
     if not starts:
         raise CutShort("fio wrote no report")
     try:
-        document = json_object(text[starts[-1] :].strip())
-        groups = _groups(document["jobs"])
-        version = plain(str(document["fio version"]).removeprefix("fio-"), 40)
+        groups = _groups(json_object(text[starts[-1] :].strip())["jobs"])
         each = iter(groups)
         told = tuple(_job(n, list(islice(each, k))) for n, k in zip(names, sizes, strict=True))
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
@@ -76,7 +64,7 @@ def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> 
         raise CutShort(f"fio's report cannot be read: {said}") from error
     if len(groups) != sum(sizes):
         raise CutShort(f"fio reported {len(groups)} jobs of {sum(sizes)}")
-    return Report(version=version, groups=told, preamble=text[: starts[0]])
+    return told
 
 
 def version_of(text: str) -> tuple[int, int]:
@@ -138,14 +126,13 @@ def _group(name: str, parts: Sequence[Json]) -> Group:
         return busy / runtime_ms
 
     resets = [_count(part["zone_resets"]) for part in parts if "zone_resets" in part]
-    errors_seen = sum(_count(part.get("total_err", 0)) for part in parts)
     outcome = JobOutcome(
         name=name,
         read=_direction([part["read"] for part in parts]),
         write=_direction([part["write"] for part in parts]),
         flushes=_direction([part.get("sync", {}) for part in parts]),
         trim=_direction([part.get("trim", {}) for part in parts]),
-        io_errors=errors_seen,
+        io_errors=sum(_count(part.get("total_err", 0)) for part in parts),
         cpu_user_percent=cpu("usr_cpu"),
         cpu_system_percent=cpu("sys_cpu"),
         zone_resets=sum(resets) if resets else None,
@@ -156,7 +143,6 @@ def _group(name: str, parts: Sequence[Json]) -> Group:
         error=next(filter(None, [_number_of(part["error"]) for part in parts]), 0),
         short_ios=sum(_count(side.get("short_ios", 0)) for side in both),
         dropped_ios=sum(_count(side.get("drop_ios", 0)) for side in both),
-        errors_seen=errors_seen,
     )
 
 
@@ -257,19 +243,19 @@ class Ending:
         return self.status not in ({0, STATUS_AFTER_SIGINT} if self.stopped else {0})
 
 
-def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
-    """Return the report of a run of fio if no sign of an error contradicts it.
+def checked_report(ending: Ending, jobs: Sequence[Expected]) -> tuple[JobOutcome, ...]:
+    """Return the results of a run of fio if no sign of an error contradicts them.
 
     Raises DeviceError, DeviceLost, HostLacks or CommandFailed (fio crashed, or cut its report).
     """
+    killed = ""
     if ending.hung_s is not None:
+        killed = f"no I/O finished for {ending.hung_s:.0f} s, so fio was killed"
+    elif ending.late_s is not None:
+        killed = f"fio had not ended after {ending.late_s:.0f} s and was killed"
+    if killed:
         raise DeviceError(
-            f"{ending.target}: no I/O finished for {ending.hung_s:.0f} s, so fio was killed",
-            hint="look at the kernel's log (`dmesg`) for errors of the drive",
-        )
-    if ending.late_s is not None:
-        raise DeviceError(
-            f"{ending.target}: fio had not ended after {ending.late_s:.0f} s and was killed",
+            f"{ending.target}: {killed}",
             hint="look at the kernel's log (`dmesg`) for errors of the drive",
         )
     if (refusal := _REFUSAL.search(ending.stderr)) and ending.status in _LIBRARY:
@@ -278,19 +264,16 @@ def checked_report(ending: Ending, jobs: Sequence[Expected]) -> Report:
             hint=_DISK_HINT if ending.status == _DISK else _LIBRARY_HINT,
         )
     try:
-        report = parse(
-            ending.output, [job.name for job in jobs], groups_of=[j.groups for j in jobs]
-        )
+        told = parse(ending.output, [job.name for job in jobs], groups_of=[j.groups for j in jobs])
     except CutShort as error:
         raise _without_report(ending, error) from error
-    groups = tuple(_compared(ending, *both) for both in zip(jobs, report.groups, strict=True))
-    report = replace(report, groups=groups)
-    _check_errors(ending, report)
+    groups = tuple(_compared(ending, *both) for both in zip(jobs, told, strict=True))
+    _check_errors(ending, groups)
     if ending.badly and not any(group.outcome.wrong for group in groups):
         raise _failed(ending)
-    for job, group in zip(jobs, report.groups, strict=True):
-        _check_work(ending, job, group)
-    return report
+    for job, group in zip(jobs, groups, strict=True):
+        _check_work(ending, job, group.outcome)
+    return tuple(group.outcome for group in groups)
 
 
 def _compared(ending: Ending, job: Expected, group: Group) -> Group:
@@ -298,12 +281,13 @@ def _compared(ending: Ending, job: Expected, group: Group) -> Group:
 
     fio reports each such read as EILSEQ, and writes a message about the read's first wrong block.
     """
-    if job.verify is None or group.error not in (0, errno.EILSEQ) or not group.errors_seen:
+    errors = group.outcome.io_errors
+    if job.verify is None or group.error not in (0, errno.EILSEQ) or not errors:
         return group
     told = ending.stderr + ending.output
     # fio may write several lines about one read: the first line counts.
     kinds = {found["read"] or found["place"]: found for found in reversed([*_WRONG.finditer(told)])}
-    absent = len(kinds) or group.errors_seen  # another version of fio may use other words
+    absent = len(kinds) or errors  # another version of fio may use other words
     misplaced = sum(found["what"] == "bad header offset" for found in kinds.values())
     damaged = sum("verify failed" in found["what"] for found in kinds.values())
     wrong = WrongData(
@@ -313,7 +297,7 @@ def _compared(ending: Ending, job: Expected, group: Group) -> Group:
         first_byte=min((int(found["place"]) for found in kinds.values()), default=0),
     )
     outcome = replace(group.outcome, io_errors=0, wrong=wrong)
-    return replace(group, outcome=outcome, error=0, errors_seen=0)
+    return replace(group, outcome=outcome, error=0)
 
 
 def _without_report(ending: Ending, error: CutShort) -> SsdbenchError:
@@ -342,40 +326,36 @@ def _failed(ending: Ending) -> SsdbenchError:
     return CommandFailed(ending.argv, ending.status, said)
 
 
-def _check_errors(ending: Ending, report: Report) -> None:
-    number = next((group.error for group in report.groups if group.error), 0)
+def _check_errors(ending: Ending, groups: Sequence[Group]) -> None:
+    number = next((group.error for group in groups if group.error), 0)
     if number:
         raise _io_error(ending) or _named(ending, number, _last_message(ending))
-    if any(group.short_ios or group.dropped_ios for group in report.groups):
+    if any(group.short_ios or group.dropped_ios for group in groups):
         raise DeviceLost(
             f"{ending.target}: an I/O moved fewer bytes than asked, as on a drive that shrank",
             hint="check that the drive is still there, then start again",
         )
-    if any(group.errors_seen for group in report.groups):
+    if any(group.outcome.io_errors for group in groups):
         raise _io_error(ending) or DeviceError(f"{ending.target}: fio counted I/O errors")
 
 
-def _check_work(ending: Ending, job: Expected, group: Group) -> None:
-    done = group.outcome.read.bytes + group.outcome.write.bytes
-    ran_s = max(group.outcome.read.runtime_s, group.outcome.write.runtime_s)
+def _check_work(ending: Ending, job: Expected, done: JobOutcome) -> None:
     if ending.stopped:
         return
-    if not group.outcome.read.ios + group.outcome.write.ios:
-        raise DeviceLost(
-            f"{ending.target}: fio did no I/O in {job.name} and gave no reason",
-            hint="check that the drive is still there and as large as it was",
-        )
-    timed = job.runtime_s is not None
-    if job.total_bytes is not None and done < job.total_bytes and not timed:
-        raise DeviceLost(
-            f"{ending.target}: fio ended {job.name} after {done} of {job.total_bytes} bytes",
-            hint="check that the drive is still there and as large as it was",
-        )
-    if job.runtime_s is not None and job.total_bytes is None and ran_s < job.runtime_s - EARLY_S:
-        raise DeviceLost(
-            f"{ending.target}: fio ended {job.name} after {ran_s:.1f} of {job.runtime_s:g} s",
-            hint="check that the drive is still there and as large as it was",
-        )
+    moved = done.read.bytes + done.write.bytes
+    ran_s = max(done.read.runtime_s, done.write.runtime_s)
+    if not done.read.ios + done.write.ios:
+        why = f"fio did no I/O in {job.name} and gave no reason"
+    elif job.runtime_s is None and job.total_bytes is not None and moved < job.total_bytes:
+        why = f"fio ended {job.name} after {moved} of {job.total_bytes} bytes"
+    elif job.total_bytes is None and job.runtime_s is not None and ran_s < job.runtime_s - EARLY_S:
+        why = f"fio ended {job.name} after {ran_s:.1f} of {job.runtime_s:g} s"
+    else:
+        return
+    raise DeviceLost(
+        f"{ending.target}: {why}",
+        hint="check that the drive is still there and as large as it was",
+    )
 
 
 def _io_error(ending: Ending) -> DeviceError | None:

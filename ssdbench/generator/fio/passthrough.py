@@ -152,7 +152,7 @@ def _directions(jobs: Sequence[Job]) -> set[bool]:
 def _reported_ios(report: Path, names: Sequence[str]) -> int:
     """Return the number of requests in fio's report; 0 without a report."""
     try:
-        groups = parse(report.read_text(errors="replace"), names).groups
+        groups = parse(report.read_text(errors="replace"), names)
     except (OSError, CutShort):
         return 0
     return sum(group.outcome.read.ios + group.outcome.write.ios for group in groups)

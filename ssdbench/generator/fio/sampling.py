@@ -15,13 +15,7 @@ from typing import Protocol
 
 from ssdbench.generator.base import Job, Second
 from ssdbench.host.command import Process
-from ssdbench.host.counters import (
-    DiskStat,
-    ProcessIo,
-    catches,
-    disk_counters,
-    process_counters,
-)
+from ssdbench.host.counters import DiskStat, ProcessIo, catches, disk_counters, process_counters
 
 FIRST_IO_POLL_S = 0.01  # by so much the first second may start too early or late
 STOP_SIGNAL = signal.SIGINT

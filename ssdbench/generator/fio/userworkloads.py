@@ -18,7 +18,6 @@ from ssdbench.generator.fio.userjobs import (
     GLOBAL,
     SYNCHRONOUS,
     Option,
-    job_file,
 )
 from ssdbench.generator.fio.userjobs import Section as UserSection
 from ssdbench.generator.fio.useroptions import (
@@ -41,12 +40,7 @@ from ssdbench.generator.fio.useroptions import (
     whole_number,
     wrong,
 )
-from ssdbench.generator.fio.userrequests import (
-    LARGEST_BLOCK_BYTES,
-    Sizes,
-    offered,
-    sizes_of,
-)
+from ssdbench.generator.fio.userrequests import LARGEST_BLOCK_BYTES, Sizes, offered, sizes_of
 from ssdbench.model.profile.streams import MOST_NAME, title
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Stream, Workload
 
@@ -86,11 +80,6 @@ class MeasuredJobs:
 
     phases: tuple[Phase, ...]
     changes: tuple[str, ...]
-
-
-def measured_jobs(text: str, *, path: str, room: Room) -> MeasuredJobs:
-    """Parse a job file into phases. Raises UsageError with `path` and line."""
-    return phases_of(job_file(text, path=path), path=path, room=room)
 
 
 def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> MeasuredJobs:

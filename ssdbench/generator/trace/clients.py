@@ -10,7 +10,8 @@ waits until its next request is due and the previous answer has come.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,7 @@ class TraceWork:
     traced_bytes: int = 0
     last_due_ns: int = 0  # when the last request is due, after the first
     rounded: int = 0
-    dropped: Counter[str] | None = None
+    dropped: Counter[str] = field(default_factory=Counter)
 
     def log(self, client: int) -> Path:
         """Return the path of a client's iolog; clients are numbered from 0."""
@@ -91,8 +92,7 @@ class TraceWork:
 
 def write_work(trace: Trace, how: Sending, directory: Path) -> TraceWork:
     """Write the iologs of all clients to a directory. Raises TraceError."""
-    dropped: Counter[str] = Counter()
-    made = TraceWork(directory, how.clients, dropped=dropped)
+    made = TraceWork(directory, how.clients)
     last_ms = np.full(how.clients, -1, dtype=np.int64)
     for client in range(how.clients):
         made.log(client).write_text(f"fio version 2 iolog\n{NAME} add\n{NAME} open\n")
@@ -103,8 +103,6 @@ def write_work(trace: Trace, how: Sending, directory: Path) -> TraceWork:
     for client in range(how.clients):
         with made.log(client).open("a") as log:
             log.write(f"{NAME} close\n")
-    if not made.requests:
-        raise TraceError(trace.path, 0, "the trace holds no read and no write")
     return made
 
 
@@ -113,11 +111,9 @@ def summarized_work(trace: Trace, how: Sending) -> tuple[TraceSummary, TraceWork
     if how.placing is Placing.SCALE and not how.traced_bytes:
         how = replace(how, traced_bytes=summarised(trace).ends_at_bytes)
     summing = Summing()
-    made = TraceWork(Path(), how.clients, traced_bytes=how.traced_bytes, dropped=Counter())
+    made = TraceWork(Path(), how.clients, traced_bytes=how.traced_bytes)
     for _ in _placed(trace, how, made, seen=summing.add):
         pass
-    if not made.requests:
-        raise TraceError(trace.path, 0, "the trace holds no read and no write")
     return summing.result(trace), made
 
 
@@ -127,11 +123,11 @@ def _placed(
     made: TraceWork,
     seen: Callable[[Chunk], None] = lambda chunk: None,
 ) -> Iterator[Chunk]:
-    """Yield the trace's requests with the sizes, offsets and times with which they are sent."""
+    """Yield the trace's requests as they are sent. Raises TraceError if none reads or writes."""
     for chunk in trace.chunks():
         seen(chunk)
         trims = chunk.op == TRIM
-        if made.dropped is not None and trims.any():
+        if trims.any():
             made.dropped[TRIMS] += int(trims.sum())
         found = _on_drive(trace, chunk.where(~trims), how, made)
         data = found.where(found.op != FLUSH)
@@ -143,6 +139,8 @@ def _placed(
         if len(found):
             made.last_due_ns = int(found.time_ns[-1])
             yield found
+    if not made.requests:
+        raise TraceError(trace.path, 0, "the trace holds no read and no write")
 
 
 def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chunk:
@@ -154,14 +152,13 @@ def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chun
     made.rounded += int(
         (moves & ((start != chunk.offset_bytes) | (size != chunk.size_bytes))).sum()
     )
-    refuse(trace.path, chunk, size > how.range_bytes, "the request is larger than the drive")
+    refused = partial(refuse, trace.path, chunk)
+    refused(size > how.range_bytes, "the request is larger than the drive")
     whole = how.range_bytes // block * block
     match how.placing:
         case Placing.KEEP:
             told = format_capacity(how.range_bytes)
-            refuse(
-                trace.path,
-                chunk,
+            refused(
                 moves & (end > how.range_bytes),
                 f"the request ends beyond the {told} of the drive that may be used",
                 "set `placing: scale` or `placing: wrap`, or use a larger drive",
@@ -169,23 +166,16 @@ def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: TraceWork) -> Chun
         case Placing.WRAP:
             start = start % whole
         case Placing.SCALE:
-            refuse(
-                trace.path,
-                chunk,
-                moves & (chunk.offset_bytes >= how.traced_bytes),
-                "the request lies beyond `traced_size`",
-            )
+            beyond = moves & (chunk.offset_bytes >= how.traced_bytes)
+            refused(beyond, "the request lies beyond `traced_size`")
             extent, within = np.divmod(start, EXTENT_BYTES)
             traced = max(1, -(-how.traced_bytes // EXTENT_BYTES))
             here = max(1, how.range_bytes // EXTENT_BYTES)
             start = extent * here // traced * EXTENT_BYTES + within
     start = np.where(moves, np.minimum(start, whole - size), 0)
     time_ns = chunk.time_ns / how.speed
-    slow = time_ns > LONGEST_NS
-    refuse(
-        trace.path,
-        chunk,
-        slow,
+    refused(
+        time_ns > LONGEST_NS,
         "the request would be sent after more than 40 days",
         "use a higher `speed`",
     )

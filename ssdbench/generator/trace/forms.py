@@ -63,9 +63,7 @@ class Trace:
     files: tuple[str, ...] = ()  # iolog: files whose requests count, in order on the drive
     device: str = ""  # text columns: device to read; empty: the first request's
     reader: ColumnReader | None = None  # reader of text columns
-    left_out: Counter[str] = field(
-        default_factory=Counter
-    )  # entries that are not requests, by kind
+    left_out: Counter[str] = field(default_factory=Counter)  # what is no request, by kind
     by_process: Counter[str] = field(default_factory=Counter)
     version: int = 0  # version of an iolog
     events: int = 0  # all events of blktrace or blkparse

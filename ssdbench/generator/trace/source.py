@@ -8,7 +8,8 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -63,13 +64,7 @@ class Chunk:
 
     def where(self, keep: npt.NDArray[np.bool_]) -> "Chunk":
         """Return those requests of the chunk for which the mask is true."""
-        return Chunk(
-            self.time_ns[keep],
-            self.offset_bytes[keep],
-            self.size_bytes[keep],
-            self.op[keep],
-            self.line[keep],
-        )
+        return Chunk(*(getattr(self, field.name)[keep] for field in fields(self)))
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Chunk":
@@ -156,33 +151,25 @@ def in_order(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
             continue
         if first is None:
             first = last = int(chunk.time_ns[0])
-        back = np.diff(chunk.time_ns, prepend=last) < 0
-        refuse(
-            path,
-            chunk,
-            back,
+        refused = partial(refuse, path, chunk)
+        refused(
+            np.diff(chunk.time_ns, prepend=last) < 0,
             "the request is earlier than the request before it",
             "merge the files of all CPUs (`blkparse -d`), or sort the trace by time",
         )
         moves = chunk.op != FLUSH
-        refuse(
-            path, chunk, moves & (chunk.size_bytes <= 0), "a request must be larger than 0 bytes"
-        )
+        refused(moves & (chunk.size_bytes <= 0), "a request must be larger than 0 bytes")
         large = (chunk.op <= WRITE) & (chunk.size_bytes > LARGEST_BYTES)
-        refuse(path, chunk, large, "a request must not be larger than 64 MiB")
+        refused(large, "a request must not be larger than 64 MiB")
         far = chunk.size_bytes > MOST_TRIMMED_BYTES
-        refuse(path, chunk, far, "a trim must not be larger than 64 TiB")
+        refused(far, "a trim must not be larger than 64 TiB")
         last = int(chunk.time_ns[-1])
-        refuse(
-            path,
-            chunk,
+        refused(
             chunk.time_ns - first > LONGEST_NS,
             "the request is more than 40 days after the first",
             "check the unit of the times",
         )
-        yield Chunk(
-            chunk.time_ns - first, chunk.offset_bytes, chunk.size_bytes, chunk.op, chunk.line
-        )
+        yield replace(chunk, time_ns=chunk.time_ns - first)
 
 
 def refuse(

@@ -31,7 +31,7 @@ def an_ending(**changes: Any) -> Ending:
 
 
 def test_a_run_without_a_sign_of_trouble_is_believed() -> None:
-    assert checked_report(an_ending(), JOBS).groups[0].outcome.write.ios == 1000
+    assert checked_report(an_ending(), JOBS)[0].write.ios == 1000
 
 
 def test_an_error_in_the_report_counts_though_the_status_is_0() -> None:
@@ -106,7 +106,7 @@ def test_a_timed_job_that_ended_early_is_not_a_measurement() -> None:
 def test_128_is_believed_only_when_we_asked_for_the_end() -> None:
     output = recorded("stopped.json")
 
-    assert checked_report(an_ending(status=128, stopped=True, output=output), JOBS).groups
+    assert checked_report(an_ending(status=128, stopped=True, output=output), JOBS)
     with pytest.raises(CommandFailed, match="status 128"):
         checked_report(an_ending(status=128, output=output), JOBS)
 

@@ -10,7 +10,8 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.driver import Fio, FioOutcome
 from ssdbench.generator.fio.simulated import SimAttachment
-from ssdbench.generator.fio.userworkloads import Room, measured_jobs
+from ssdbench.generator.fio.userjobs import job_file
+from ssdbench.generator.fio.userworkloads import Room, phases_of
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
 from ssdbench.units import MIB
@@ -121,7 +122,7 @@ def test_an_error_of_the_judge_leaves_the_drive_whole(drive: SimDrive, tmp_path:
 def amplified(drive: SimDrive, text: str, seconds: int, directory: Path) -> float:
     """Flash writes over host writes in the second half of a job file's first phase."""
     room = Room(CAPACITY, 512, simulated=True, discards=True)
-    workload = measured_jobs(text, path="j.fio", room=room).phases[0].workload
+    workload = phases_of(job_file(text, path="j.fio"), path="j.fio", room=room).phases[0].workload
     job = Job("jobs", workload, seed=7, histogram_log=True)
     names = ("nand_write_units", "host_write_bytes")
     before = after = [0, 0]

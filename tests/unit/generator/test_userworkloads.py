@@ -8,8 +8,9 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import jobfile
+from ssdbench.generator.fio.userjobs import job_file
 from ssdbench.generator.fio.useroptions import fio_bytes
-from ssdbench.generator.fio.userworkloads import MeasuredJobs, Room, measured_jobs, uncapped
+from ssdbench.generator.fio.userworkloads import MeasuredJobs, Room, phases_of, uncapped
 from ssdbench.model.workload import Content, Pattern, Stream
 from ssdbench.units import GIB, MIB
 
@@ -17,7 +18,7 @@ ROOM = Room(length_bytes=GIB, block_bytes=512)
 
 
 def measured(text: str, room: Room = ROOM) -> MeasuredJobs:
-    return measured_jobs(text, path="jobs/db.fio", room=room)
+    return phases_of(job_file(text, path="jobs/db.fio"), path="jobs/db.fio", room=room)
 
 
 def only(text: str, room: Room = ROOM) -> Stream:

@@ -259,17 +259,17 @@ def a_compared_job(verify: VerifyHeader | None) -> Job:
 
 def test_fio_tells_what_was_wrong_with_each_place() -> None:
     job = a_compared_job(VerifyHeader(1, 4096))
-    (group,) = checked_report(ended(SAID, error=84, total_err=3), [job]).groups
+    (outcome,) = checked_report(ended(SAID, error=84, total_err=3), [job])
 
-    assert group.outcome.wrong == WrongData(misplaced=1, absent=1, damaged=1, first_byte=0)
-    assert group.outcome.io_errors == 0
+    assert outcome.wrong == WrongData(misplaced=1, absent=1, damaged=1, first_byte=0)
+    assert outcome.io_errors == 0
 
 
 def test_wrong_data_in_words_of_another_version_are_wrong_all_the_same() -> None:
     job = a_compared_job(VerifyHeader(1, 4096))
-    (group,) = checked_report(ended("no such words", error=84, total_err=3), [job]).groups
+    (outcome,) = checked_report(ended("no such words", error=84, total_err=3), [job])
 
-    assert group.outcome.wrong is not None and group.outcome.wrong.places == 3
+    assert outcome.wrong is not None and outcome.wrong.places == 3
 
 
 def test_the_same_error_of_a_job_that_compares_nothing_is_an_error_of_the_drive() -> None:
