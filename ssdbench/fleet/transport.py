@@ -63,7 +63,6 @@ class SshTransport:
     become: tuple[str, ...] = ()
 
     def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
-        """Run a script on the host `address`."""
         remote = shlex.join([*self.become, "sh", "-c", script])
         argv = [
             *_ssh(options.get("idle_s")),
@@ -80,7 +79,6 @@ class LocalTransport:
     """Run scripts on this machine, for simulated drives; the address of the host is ignored."""
 
     def call(self, address: str, script: str, **options: Unpack[CallOptions]) -> ScriptResult:
-        """Run a script on this machine."""
         return _run_script(["sh", "-c", script], address, None, options)
 
 

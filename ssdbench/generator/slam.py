@@ -225,13 +225,11 @@ class SlamRunning:
         return self._iterator
 
     def stop(self) -> None:
-        """Stop sending requests; requests that have finished are part of the result."""
         self._stopped = True
         for instance in self._instances:
             instance.stop()
 
     def outcome(self) -> Outcome:
-        """Return the totals of jobs that have ended. Raises DeviceError or DeviceLost."""
         for _ in self._iterator:
             pass
         self._slam.check()

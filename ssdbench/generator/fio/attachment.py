@@ -70,11 +70,9 @@ class _Held:
         return {"ioengine": self.engine, "direct": 1, "thread": 1}
 
     def environment(self, directory: Path) -> dict[str, str]:
-        """Return no environment variables; fio needs none for this target."""
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return the target's descriptor, so that the target stays claimed until fio ends."""
         return (self._claim,)
 
 
@@ -113,16 +111,13 @@ class DeviceAttachment(_Held):
         return {**super().options(), "filename": str(regular.held(self._claim)), **zones}
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs beyond the device's end, or with blocks of a wrong size."""
         for job in jobs:
             within(job, size_bytes=self._size_bytes, block_bytes=self._block_bytes)
 
     def check(self) -> None:
-        """Check that the node is still the same device of the same size. Raises DeviceLost."""
         blockdev.still(self._node, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return the source of one-second samples: the kernel's counters of the device."""
         meter = DeviceMeter(
             self._major_minor,
             process.pid,
@@ -155,12 +150,10 @@ class FileAttachment(_Held):
         return {**super().options(), "filename": file, "fallocate": "none"}
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs beyond the file's end, or blocks that direct I/O refuses."""
         for job in jobs:
             within(job, size_bytes=self._size_bytes, block_bytes=FILE_BLOCK_BYTES)
 
     def check(self) -> None:
-        """Check that the path is still the same file with the same size. Raises DeviceLost."""
         regular.still(self._path, self._claim, size_bytes=self._size_bytes)
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
@@ -204,7 +197,6 @@ class DirectoryAttachment(_Held):
         }
 
     def check(self) -> None:
-        """Check that the path is still the same directory. Raises DeviceLost."""
         regular.still_there(self._directory, self._claim)
 
 

@@ -107,7 +107,6 @@ class Fio:
 
     @cached_property
     def name(self) -> str:
-        """Return the generator's name and version, such as `fio 3.33`."""
         return usable(self._attachment.engine)
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "FioRunning":
@@ -229,16 +228,10 @@ class FioRunning:
         return self._iterator
 
     def stop(self) -> None:
-        """Ask fio to end its I/O now and to write its report."""
         self._stopped = True
         self._feed.stop()
 
     def outcome(self) -> "FioOutcome":
-        """Wait until the jobs end, and return their totals and logs.
-
-        Raises DeviceError, DeviceLost, HostLacks or CommandFailed if fio's report cannot be
-        trusted.
-        """
         if self._outcome is None:
             self._drain()
             outcomes = finished_report(
@@ -261,7 +254,6 @@ class FioRunning:
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
-        """Return a job's logged I/Os, also after an error. Raises ValueError without a log."""
         return _logged(self._artifacts, self._jobs, job, self._feed.origin_s)
 
     def _kept_seconds(self) -> Iterator[Second]:

@@ -45,11 +45,9 @@ class PassthroughFio:
 
     @property
     def name(self) -> str:
-        """Return the generator's name and version, such as `fio 3.33`."""
         return self._through.name
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        """Start one fio that runs the jobs in order. Raises the errors of `Fio.start`."""
         if not jobs or engine_of(jobs) is not IoEngine.IO_URING_CMD:
             return self._through.start(jobs, artifacts=artifacts)
         with nvme.generic(self._node, self._claim) as descriptor:  # fio has inherited a copy
@@ -82,17 +80,14 @@ class PassthroughAttachment(DeviceAttachment):
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return descriptors of the claim, which lasts until fio ends, and of the generic node."""
         return (self._claim, self._generic)
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs that the device cannot serve or that cannot be counted."""
         super().require(jobs)
         if one_block(jobs) is None or len(_directions(jobs)) != 1:
             raise UsageError("past the block layer, fio has one block size and one direction")
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
-        """Return the source of one-second samples: fio's io_uring rings."""
         (reads,) = _directions(jobs)
         meter = PassthroughMeter(
             Rings(process.pid, self._root),
@@ -131,7 +126,6 @@ class PassthroughMeter:
         self._reported = ended
 
     def read(self) -> Reading:
-        """Return the sums of completed I/O up to now."""
         ios = max(self._rings.ended(), self._reported())
         foreign = self._others.read().foreign_ios
         if self._reads:
@@ -139,7 +133,6 @@ class PassthroughMeter:
         return Reading(write_ios=ios, write_bytes=ios * self._block, foreign_ios=foreign)
 
     def close(self) -> None:
-        """Close the counters of the block node."""
         self._others.close()
 
 

@@ -125,7 +125,6 @@ class DeviceMeter:
         self._last = Reading()
 
     def read(self) -> Reading:
-        """Return the sums of the device's I/O up to now."""
         try:
             disk = self._disk.read()
         except (OSError, ValueError):
@@ -145,7 +144,6 @@ class DeviceMeter:
         return self._last
 
     def close(self) -> None:
-        """Close the counters."""
         self._disk.close()
         self._process.close()
 
@@ -184,7 +182,6 @@ class FileMeter:
         self._last = Reading()
 
     def read(self) -> Reading:
-        """Return the sums of fio's I/O up to now."""
         try:
             now = ProcessIo.parse(self._process.read())
         except (OSError, ValueError):
@@ -202,7 +199,6 @@ class FileMeter:
         return self._last
 
     def close(self) -> None:
-        """Close the counters."""
         self._process.close()
 
 
@@ -259,7 +255,6 @@ class KernelFeed:
                 last, before = now, reading
 
     def abandon(self) -> None:
-        """End fio now, without a report."""
         self._process.terminate(KILL_GRACE_S)
 
     def _numbers(self, start: float) -> Iterator[int]:

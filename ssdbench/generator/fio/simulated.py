@@ -94,11 +94,9 @@ class SimAttachment:
         return self._clock.environment()
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Return the locked descriptor of the state file, which fio inherits."""
         return (self._drive.fileno(),)
 
     def require(self, jobs: Sequence[Job]) -> None:
-        """Raise UsageError for jobs that fio's nbd engine or the drive cannot serve."""
         for job in jobs:
             if largest_block(job.workload) > LARGEST_BLOCK:
                 raise UsageError(
@@ -111,7 +109,6 @@ class SimAttachment:
         """Do nothing: the state file is locked, so no other process can change it."""
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> SimFeed:
-        """Return the source of one-second samples: the simulated drive."""
         if self._clock is None:
             raise ValueError("environment() makes the clock that watch() reads")
         clock, self._clock = self._clock, None
