@@ -206,8 +206,8 @@ def _offer(drive: Drive, job: Job) -> Requests:
     """Each client sends a request when it is due, or when its answer before that came."""
     work, length_s = job.workload, job.runtime_s or 0.0
     paces = [pace for count, pace in shares(work) for _ in range(count)]
-    streams = [(c, side) for c, pace in enumerate(paces) for side in (0, 1) if pace.both[side]]
-    rates = np.array([paces[client].both[side] for client, side in streams], dtype=np.int64)
+    streams = [(c, side) for c, pace in enumerate(paces) for side in (0, 1) if pace[side]]
+    rates = np.array([paces[client][side] for client, side in streams], dtype=np.int64)
     seeds = [poisson_seed(job.seed + 1, client + 1, side) for client, side in streams]
     plans: list[list[tuple[int, int]]] = [[] for _ in paces]
     for (client, side), due in zip(

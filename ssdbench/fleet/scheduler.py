@@ -383,10 +383,7 @@ def run_fleet(
             slots.keep(job)
         if not client.scheduler_info(n_workers=1)["workers"]:
             tell(f"{fleet.engine.scheduler} has no worker yet; the drives wait for the first one")
-        canary = 0 if here else fleet.canary
-        for some, is_canary in ((left[:canary], True), (left[canary:], False)):
-            if not some:
-                continue
+        for some, is_canary in _turns(left, 0 if here else fleet.canary):
             work = [Work(job, reach, patience) for job in some]
             run_tasks(client, work, slots, hear, records.is_stop_requested)
             bad = [job for job in some if ends[job.name].stage is not Stage.MEASURED]
@@ -426,6 +423,11 @@ def _unwatched(plan: Plan, records: Records) -> list[Job]:
         for name, kept in records.at_work().items()
         if kept["host"] in silent and name not in names
     ]
+
+
+def _turns(left: Sequence[Job], canary: int) -> list[tuple[Sequence[Job], bool]]:
+    turns = [(left[:canary], True), (left[canary:], False)]
+    return [(jobs, first) for jobs, first in turns if jobs]
 
 
 def _fetched(job: Job, state: State, reach: Transport, records: Records) -> State:

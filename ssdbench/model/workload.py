@@ -177,12 +177,7 @@ class Workload(Model):
         """Tell whether the workload writes."""
         return self.read_percent < 100
 
-    @property
-    def layout(self) -> tuple[object, ...]:
-        """Return the layout key on a drive whose mapping unit is not known (see `layout_on`)."""
-        return self.layout_on(0)
-
-    def layout_on(self, unit_bytes: int) -> tuple[object, ...]:
+    def layout_on(self, unit_bytes: int = 0) -> tuple[object, ...]:
         """Return a key for the arrangement of data that the writes leave: order, block size, place.
 
         Two workloads have equal keys if they differ only in reads, depth and, for random writes,

@@ -147,7 +147,7 @@ def kind(point: Point) -> object:
         return point.id
     if not workload.writes:
         return "reads"
-    return "mixes" if workload.read_percent else workload.layout
+    return "mixes" if workload.read_percent else workload.layout_on()
 
 
 def _weight(point: Point) -> tuple[int, int, str]:

@@ -14,7 +14,7 @@ this module makes the same random numbers as fio, and computes from them when ea
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,17 +31,11 @@ Whole = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """Hold one thread's whole numbers of requests per second; 0 for an unused direction."""
 
     reads: int
     writes: int
-
-    @property
-    def both(self) -> tuple[int, int]:
-        """Return the rates of reads and of writes, in the order that fio's option needs."""
-        return self.reads, self.writes
 
 
 def most_threads(rate_iops: float, read_percent: int) -> int:
@@ -85,7 +79,7 @@ def offered_iops(workload: Workload) -> float:
     return sum(
         threads * arriving_iops(rate, workload.arrivals)
         for threads, pace in shares(workload)
-        for rate in pace.both
+        for rate in pace
         if rate
     )
 

@@ -9,7 +9,7 @@ import platform
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain, product
 from pathlib import Path
@@ -17,12 +17,13 @@ from typing import Self
 
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import plain, write_whole
-from ssdbench.generator.base import Job, JobOutcome, LoggedIo, Second, VerifyHeader
+from ssdbench.generator.base import Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio import jobfile, logs
 from ssdbench.generator.fio.attachment import Access, Attachment
-from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, Options, engine_of
+from ssdbench.generator.fio.jobfile import ENGINE_OPTIONS, engine_of
 from ssdbench.generator.fio.layout import sections
 from ssdbench.generator.fio.output import Ending, Expected, checked_report, engines_of, version_of
+from ssdbench.generator.fio.output import Sections as Sections
 from ssdbench.generator.fio.sampling import Feed
 from ssdbench.host import command, files, regular
 from ssdbench.stats.bounds.measured import StreamSeen
@@ -419,24 +420,6 @@ def _text(path: Path) -> str:
         return path.read_text(errors="replace")
     except FileNotFoundError:
         return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Sections:
-    """Describe fio sections that start at the same time and are reported as one job.
-
-    A section ends after `runtime_s`, or when its work is finished. `total_bytes` is the sum over
-    all sections, if known.
-    """
-
-    sections: Sequence[Options]
-    longest_s: float  # fio is killed if it runs longer
-    options: Options = field(default_factory=dict)  # options of all sections
-    runtime_s: float | None = None
-    total_bytes: int | None = None
-    name: str = "the job"  # for messages
-    groups: int = 1  # groups in fio's report
-    verify: VerifyHeader | None = None
 
 
 def run_fio_sections(

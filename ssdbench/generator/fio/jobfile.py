@@ -271,7 +271,7 @@ def _pace(workload: Workload, section: Section) -> Options:
     pace: dict[str, str | int] = {}
     if section.pace is not None:
         # fio applies the rate to each direction; 0 is not allowed even for an unused one.
-        pace["rate_iops"] = ",".join(str(max(1, rate)) for rate in section.pace.both)
+        pace["rate_iops"] = ",".join(str(max(1, rate)) for rate in section.pace)
         if workload.arrivals is Arrivals.POISSON:
             pace["rate_process"] = "poisson"
     if workload.thinktime_us:
@@ -328,7 +328,7 @@ def _entries(job: Job, section: Section) -> int:
     """
     least, most = LOG_ENTRIES
     if section.pace is not None and job.runtime_s is not None:
-        expected = sum(section.pace.both) * job.runtime_s
+        expected = sum(section.pace) * job.runtime_s
         return min(most, max(least, round(expected + SIGMAS * math.sqrt(expected))))
     if job.total_bytes is None:
         return most

@@ -164,7 +164,7 @@ def due_streams(parts: Sequence[Section]) -> list[tuple[int, int, int]]:
     return [
         (number, direction, rate)
         for number, pace in enumerate(threads, 1)
-        for direction, rate in enumerate(pace.both)
+        for direction, rate in enumerate(pace)
         if rate
     ]
 

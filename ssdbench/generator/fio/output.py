@@ -9,9 +9,9 @@ import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any
 
 from ssdbench.errors import (
     CommandFailed,
@@ -22,7 +22,8 @@ from ssdbench.errors import (
     UsageError,
 )
 from ssdbench.foreign import json_object, plain
-from ssdbench.generator.base import Direction, JobOutcome, VerifyHeader, WrongData
+from ssdbench.generator.base import Direction, Job, JobOutcome, VerifyHeader, WrongData
+from ssdbench.generator.fio.jobfile import Options
 from ssdbench.stats.histogram import Histogram
 
 Json = Mapping[str, Any]
@@ -209,19 +210,25 @@ _LIBRARY_HINT = (
 _MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
 
 
-class Expected(Protocol):
-    """Define what is checked of a job: its name, reporting groups, end and verification."""
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """Describe fio sections that start at the same time and are reported as one job.
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def runtime_s(self) -> float | None: ...
-    @property
-    def total_bytes(self) -> int | None: ...
-    @property
-    def groups(self) -> int: ...
-    @property
-    def verify(self) -> VerifyHeader | None: ...
+    A section ends after `runtime_s`, or when its work is finished. `total_bytes` is the sum over
+    all sections, if known.
+    """
+
+    sections: Sequence[Options]
+    longest_s: float  # fio is killed if it runs longer
+    options: Options = field(default_factory=dict)  # options of all sections
+    runtime_s: float | None = None
+    total_bytes: int | None = None
+    name: str = "the job"  # for messages
+    groups: int = 1  # groups in fio's report
+    verify: VerifyHeader | None = None
+
+
+Expected = Job | Sections  # what a result is compared with
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ def test_threads_differ_by_one_request_a_second_where_a_rate_is_no_multiple() ->
     parts = sections(job)
 
     assert sum(part.numjobs for part in parts) == 256
-    paces = [(part.numjobs, part.pace.both) for part in parts if part.pace]
+    paces = [(part.numjobs, part.pace) for part in parts if part.pace]
     assert sum(threads * reads for threads, (reads, _) in paces) == 784
     assert sum(threads * writes for threads, (_, writes) in paces) == 336
     assert {pace for _, pace in paces} == {(4, 1), (3, 1), (3, 2)}

@@ -200,7 +200,7 @@ def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:
     workload = random.point.workload
     assert first_pass.point.workload.pattern is Pattern.SEQUENTIAL
     assert (workload.read_percent, workload.iodepth) == (0, 32)
-    assert workload.layout == a_workload(DRIVE, block=64 * KIB).layout
+    assert workload.layout_on() == a_workload(DRIVE, block=64 * KIB).layout_on()
 
 
 def test_reads_run_without_a_break_first_and_the_warm_up_is_proof_for_its_own_writes(
@@ -311,7 +311,7 @@ def test_unsettled_repeats_only_warn_where_enough_others_had_settled(
 def test_a_workload_that_writes_less_than_a_mapping_unit_has_the_layout_of_one_unit() -> None:
     small: Workload = a_workload(DRIVE, block=512)
 
-    assert small.layout == a_workload(DRIVE, block=4096).layout
+    assert small.layout_on() == a_workload(DRIVE, block=4096).layout_on()
 
 
 READS_SHALLOW = a_point(DRIVE, "shallow", read=100)
