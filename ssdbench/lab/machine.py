@@ -82,13 +82,18 @@ def arguments(machine: Machine) -> list[str]:
     accelerator = "kvm" if machine.kvm and not machine.reproducible else "tcg"
     cpu = "host" if accelerator == "kvm" else "max,la57=off"
     cpus = 1 if machine.reproducible else machine.cpus
+    # The kernel expects one CPU package for each NUMA node.
+    packages = str(cpus) if machine.nodes == 1 else f"{cpus},sockets={machine.nodes}"
+    fixed = _TELLING
+    if machine.reproducible:
+        fixed = f"{_REPRODUCIBLE} {_NO_HALT}" if machine.answer else _REPRODUCIBLE
     # A multipath head has no request queue, so its I/O scheduler could not be tested.
     heads = f"nvme_core.multipath={'Y' if machine.multipath else 'N'}"
     shared = (_SHARED, heads) if machine.answer is None else ()
-    boot = [_ALWAYS, _fixed(machine), *shared, machine.append]
+    boot = [_ALWAYS, fixed, *shared, machine.append]
     argv = [
         str(machine.qemu),
-        "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", _packages(machine, cpus),
+        "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", packages,
         "-m", f"{machine.memory_mib}M",
         *_nodes(machine, cpus),
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -124,12 +129,6 @@ def _name(name: Path | str | None) -> str:
     return written(Reader.QEMU, str(name))
 
 
-def _fixed(machine: Machine) -> str:
-    if not machine.reproducible:
-        return _TELLING
-    return f"{_REPRODUCIBLE} {_NO_HALT}" if machine.answer else _REPRODUCIBLE
-
-
 def _way_out(machine: Machine) -> list[str]:
     """Return QEMU's device for the output: a shared file system, or else a disk.
 
@@ -142,11 +141,6 @@ def _way_out(machine: Machine) -> list[str]:
                 "-device", "vhost-user-fs-pci,chardev=share,tag=host"]  # fmt: skip
     return ["-blockdev", f"driver=file,filename={_name(machine.answer)},node-name=answer",
             "-device", f"virtio-blk-pci,drive=answer,serial={ANSWER_SERIAL}"]  # fmt: skip
-
-
-def _packages(machine: Machine, cpus: int) -> str:
-    """Return QEMU's -smp value, with one CPU package for each NUMA node, as the kernel expects."""
-    return str(cpus) if machine.nodes == 1 else f"{cpus},sockets={machine.nodes}"
 
 
 def _nodes(machine: Machine, cpus: int) -> list[str]:

@@ -109,7 +109,11 @@ def uncapped(workload: Workload) -> Workload:
     streams = [
         stream.model_copy(
             update={
-                "options": tuple(_untrimmed(o) for o in stream.options if o[0] not in PACE),
+                "options": tuple(
+                    (name, value.replace("trimwrite", "write") if name == "rw" else value)
+                    for name, value in stream.options
+                    if name not in PACE
+                ),
                 "trim_percent": 0,
                 "read_percent": _mixed(stream),
                 "paced": False,
@@ -124,11 +128,6 @@ def uncapped(workload: Workload) -> Workload:
 def _mixed(stream: Stream) -> int:
     """Return a stream's percentage of reads, computed as if it had no rate limit."""
     return direction({name: Option(name, value, "") for name, value in stream.options}).read_percent
-
-
-def _untrimmed(option: tuple[str, str]) -> tuple[str, str]:
-    name, value = option
-    return (name, value.replace("trimwrite", "write")) if name == "rw" else option
 
 
 @dataclass(slots=True)

@@ -227,11 +227,9 @@ class NotPlannable(FindingKind):
     accepted: bool = False  # whether the command line has --accept-unproven
 
     def severity(self) -> Severity:
-        """Return a warning if the user confirmed that the target is one drive."""
         return Severity.WARNS if self.accepted else Severity.INVALIDATES
 
     def advice(self) -> str:
-        """Return the advice, with --accept-unproven if this option would help."""
         if self.lacks is None or self.accepted:
             return self.remedy
         return "If you know that it is a single drive, start the run with --accept-unproven."

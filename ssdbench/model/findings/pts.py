@@ -1,6 +1,7 @@
 """Define findings about SNIA PTS tests, such as deviations from the standard."""
 
 from ssdbench.model.finding import Code, FindingKind, NoteKind, WarningKind
+from ssdbench.model.findings.repeats import QueueFull
 from ssdbench.units import listed
 
 
@@ -93,10 +94,7 @@ class PtsQueueFull(NoteKind):
     """Requests of a phase had to wait for a free slot of the drive's queue."""
 
     code = Code.QUEUE_FULL
-    remedy = (
-        "More requests in flight than the drive has slots raise the latency, not the rate: use "
-        "fewer."
-    )
+    remedy = QueueFull.remedy
 
     phase: str
     submit_percent: float  # of the latency
