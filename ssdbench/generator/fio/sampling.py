@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -41,15 +41,9 @@ class Reading:
 
     def since(self, before: "Reading", *, t_s: float, duration_s: float) -> Second:
         """Return the I/O since an earlier reading."""
-        return Second(
-            t_s=t_s,
-            duration_s=duration_s,
-            read_ios=max(0, self.read_ios - before.read_ios),
-            write_ios=max(0, self.write_ios - before.write_ios),
-            read_bytes=max(0, self.read_bytes - before.read_bytes),
-            write_bytes=max(0, self.write_bytes - before.write_bytes),
-            foreign_ios=max(0, self.foreign_ios - before.foreign_ios),
-        )
+        names = [field.name for field in fields(self)]
+        more = {name: max(0, getattr(self, name) - getattr(before, name)) for name in names}
+        return Second(t_s=t_s, duration_s=duration_s, **more)
 
 
 class Feed(Protocol):
