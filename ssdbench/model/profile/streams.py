@@ -255,7 +255,7 @@ class Interference(Extendable):
     """Percentile of the read latency that is limited."""
     limit_s: Seconds = Field(alias="limit", examples=["10ms"])
     """Largest latency of this percentile."""
-    settle: Settle = Settle.model_validate({"window": "2m", "max_time": "10m"})
+    settle: Settle = Settle.model_validate({"window": "2m", "max_time": "1h"})
     """How points settle: for a time, because a low rate may take days to write the spare area."""
 
     def mistakes(self) -> Iterator[Mistake]:

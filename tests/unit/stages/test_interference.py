@@ -16,6 +16,7 @@ from ssdbench.report.tables import results_table
 from ssdbench.report.view.rates import interference_blocks
 from ssdbench.stages.interference import Interference
 from ssdbench.stats.bounds.interference import curves
+from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite.assemble import stages
 from tests.support.builders import StoredRunBuilder, stage_result
 from tests.unit.stages.test_writers import PROFILES, TARGET, point_stages
@@ -232,3 +233,4 @@ def test_the_shipped_profile_measures_twelve_pairs_at_most() -> None:
     stage = point_stages((PROFILES / "interference.yaml").read_text())[StageKind.INTERFERENCE]
     assert isinstance(stage, Interference) and stage.shares
     assert 6 <= len(stage.points) <= 12 and stage.repeats == 10
+    assert stage.how.settle_s is not None and stage.how.settle_s > 1.5 * UNBROKEN_S
