@@ -142,12 +142,9 @@ def predict(parameters: Parameters, writes: Writes, fills: int) -> Floats:
     found = _amplified(writes, fills, alpha, parameters.policy, size)
     if found is None:
         raise UsageError(f"{writes.pattern}: the fitted drive has no spare area for this range")
-    most = _most(parameters.most_bytes_per_s, writes)
-    return _rates(found, writes, parameters.flash_bytes_per_s, parameters.copy_cost, most)
-
-
-def _most(most: Mapping[int, float], writes: Writes) -> float:
-    return most[min(most, key=lambda size: abs(math.log(size / writes.block_bytes)))]
+    most = parameters.most_bytes_per_s
+    near = min(most, key=lambda size: abs(math.log(size / writes.block_bytes)))
+    return _rates(found, writes, parameters.flash_bytes_per_s, parameters.copy_cost, most[near])
 
 
 def _rates(

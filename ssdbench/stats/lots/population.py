@@ -98,7 +98,11 @@ def _effect(name: str, columns: Mapping[str, Floats], values: Floats) -> Effect:
     others = {other: them for other, them in columns.items() if other != name}
     without, whole = _design(values, *others.values()), _design(values, *others.values(), own)
     if _rank(whole) - _rank(without) < own.shape[1]:
-        along = [o for o, them in others.items() if not _apart(values, own, them)]
+        along = [
+            other
+            for other, them in others.items()
+            if _rank(_design(values, own, them)) - _rank(_design(values, them)) < own.shape[1]
+        ]
         return Effect(name, f"changes together with {' and '.join(along) or 'all others'}")
     left = len(values) - _rank(whole)
     if left < LEAST_LEFT:
@@ -115,11 +119,6 @@ def _effect(name: str, columns: Mapping[str, Floats], values: Floats) -> Effect:
     at = np.append(fitted[-own.shape[1] :], 0.0)
     change = 100 * float(np.ptp(at)) / float(values.mean()) if values.mean() else None
     return Effect(name, "", levels, change, p)
-
-
-def _apart(values: Floats, own: Floats, them: Floats) -> bool:
-    gained = _rank(_design(values, own, them)) - _rank(_design(values, them))
-    return bool(gained == own.shape[1])
 
 
 def _design(values: Floats, *columns: Floats) -> Floats:
