@@ -1,6 +1,7 @@
 """Measure what a profile costs: hours and drive fills of whole runs on the shipped models.
 
     python -m benchmarks.cost pm9a3 p4500-4t --profile profiles/pessimistic.yaml --seeds 3
+    python -m benchmarks.cost pm9a3 --profile profiles/pessimistic.yaml --points
 
 A large, fast drive of full size would take days of computing. So each model is made small and as
 much slower: a fill takes as long as at full size. Times that do not depend on the size (heat,
@@ -21,8 +22,10 @@ from benchmarks.core_generator import for_rates
 from benchmarks.judge_published import by_core
 from ssdbench.model.finding import Severity
 from ssdbench.model.found import Points
+from ssdbench.model.point import Repeat
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.sim.spec import parse
+from ssdbench.stats.estimate import coefficient_of_variation
 
 MODELS = ("pm9a3", "p4500-4t", "660p-1t", "c300-256", "x25m-g2-160", "bm1743")
 TIMES = (
@@ -63,11 +66,16 @@ def without_probes(profile_text: str) -> str:
     return written.getvalue()
 
 
-def lines(result: RunResult, capacity_bytes: int) -> Iterator[str]:
-    """Say how many hours and fills each stage took, and why points are not VALIDATED."""
+def lines(result: RunResult, capacity_bytes: int, *, by_point: bool = False) -> Iterator[str]:
+    """Say how many hours and fills each stage took, and why points are not VALIDATED.
+
+    With `by_point`, also say what each point took.
+    """
     for stage in result.stages:
         hours, fills = stage.duration_s / HOUR_S, stage.bytes_written / capacity_bytes
         yield f"  {stage.name}: {hours:.1f} h, {fills:.1f} fills{_split(stage)}"
+        if by_point:
+            yield from _each(stage, capacity_bytes)
     points = [point for stage in result.stages for point in stage.points]
     for point in points:
         for finding in point.findings:
@@ -97,6 +105,33 @@ def _split(stage: StageResult) -> str:
     return " (" + ", ".join(f"{name} {s / HOUR_S:.1f} h" for name, s in parts.items()) + ")"
 
 
+def _each(stage: StageResult, capacity_bytes: int) -> Iterator[str]:
+    """Say what the repeats of each point took, and the writes between and after the points."""
+    found = stage.found
+    if not isinstance(found, Points):
+        return
+    again = [found.again] if found.again else []
+    of_points = [repeat for point in found.points for repeat in point.repeats]
+    done = sorted([*of_points, *found.conversions, *again], key=lambda one: one.sequence)
+    if not done:
+        return
+    ends = [*(one.at_fills for one in done[1:]), 0.0]
+    ends[-1] = done[0].at_fills + stage.bytes_written / capacity_bytes
+    fills: dict[str, float] = {}
+    groups: dict[str, list[Repeat]] = {}
+    for one, end in zip(done, ends, strict=True):
+        groups.setdefault(one.point, []).append(one)
+        fills[one.point] = fills.get(one.point, 0.0) + end - one.at_fills
+    for name, own in groups.items():
+        settled_s = sum(one.settle_s for one in own)
+        counted_s = sum(one.measure_to_s - one.measure_from_s for one in own)
+        varies = 100 * coefficient_of_variation([one.iops for one in own])
+        yield (
+            f"    {name}: {len(own)} x, settling {settled_s / HOUR_S:.2f} h, counted "
+            f"{counted_s / HOUR_S:.2f} h, {fills[name]:.2f} fills, varies by {varies:.2f} %"
+        )
+
+
 def main() -> int:
     """Run each model by each profile, and print what it cost."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -105,6 +140,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--gib", type=int, default=16, help="of each copy; more is truer")
     parser.add_argument("--full", action="store_true", help="the models themselves, not copies")
+    parser.add_argument("--points", action="store_true", help="say what each point took, too")
     options = parser.parse_args()
     for model in options.models:
         full = f"sim:{model},scale=1"
@@ -123,7 +159,8 @@ def main() -> int:
                         buffer_bytes=buffer,
                         applies=for_rates,
                     )
-                print(f"{model}, {profile.stem}, seed {seed}:", *lines(result, capacity), sep="\n")
+                told = lines(result, capacity, by_point=options.points)
+                print(f"{model}, {profile.stem}, seed {seed}:", *told, sep="\n")
                 sys.stdout.flush()
     return 0
 
