@@ -219,6 +219,7 @@ print([os.wait()[1] for n in range(5)])
 
 
 @pytest.mark.stretched
+@pytest.mark.soak
 def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: Guest) -> None:
     """The last read joins the two before it, while the drive has the others (one and the next)."""
     answer = guest(
@@ -234,6 +235,7 @@ def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: 
 
 
 @pytest.mark.stretched
+@pytest.mark.soak
 def test_a_write_outside_the_block_waits_for_its_deadline_and_no_longer(guest: Guest) -> None:
     """Beside a queue that never lacks a write in the block of the last one (1 ms each)."""
     answer = guest(
@@ -343,6 +345,7 @@ while True:
     ],
     ids=["as", "cfq, late", "cfq, in time", "noop"],
 )
+@pytest.mark.soak
 def test_a_batch_begins_with_its_oldest_request(
     guest: Guest, scheduler: str, settings: str, expected: list[int]
 ) -> None:
@@ -392,6 +395,7 @@ thread.join()
 
 
 @pytest.mark.stretched
+@pytest.mark.soak
 def test_a_near_read_of_another_process_ends_the_waiting(guest: Guest) -> None:
     """What is near grows with the time that was waited; CFQ goes by how far the process seeks."""
     cases = (

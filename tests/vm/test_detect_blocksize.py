@@ -3,14 +3,17 @@ import os
 import pytest
 
 from ssdbench.lab.disks import parse_all
+from ssdbench.lab.kernels import SERIES
 from ssdbench.lab.session import GuestRequest, run_in_guest
 from tests.vm.conftest import REPOSITORY, cache
 
 pytestmark = pytest.mark.vm
 
 
-# A minute each, nearly all of it the start of programs in an emulated CPU: CI takes one kernel.
-@pytest.mark.parametrize("series", ["6.1", pytest.param("6.12", marks=pytest.mark.soak)])
+# A minute each, nearly all of it the start of programs in an emulated CPU; the method is tested by
+# tests/host with every change.
+@pytest.mark.soak
+@pytest.mark.parametrize("series", SERIES)
 @pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 def test_the_block_size_is_found_through_the_real_nvme_driver(series: str) -> None:
     command = (

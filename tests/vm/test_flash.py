@@ -46,10 +46,12 @@ def counters(text: str) -> dict[str, int]:
 
 
 @EVERY_KERNEL
-def test_data_come_back_through_every_attachment(guest: Guest) -> None:
+@pytest.mark.parametrize("size", ["2m", pytest.param("8m", marks=pytest.mark.soak)])
+def test_data_come_back_through_every_attachment(guest: Guest, size: str) -> None:
+    sized = f'eval "$(declare -f verify | sed s/8m/{size}/)"\n'
     steps = "\n".join(f"set_up {options}; verify '{options}'; tear_down" for options in ATTACHMENTS)
 
-    answer = guest(SETUP + steps)
+    answer = guest(SETUP + sized + steps)
 
     assert answer.stdout.splitlines() == [f"{options} verified" for options in ATTACHMENTS]
 

@@ -10,7 +10,7 @@ from tests.vm.conftest import REPOSITORY, Guest
 pytestmark = pytest.mark.vm
 
 SCRIPT = r"""
-import json, os, subprocess
+import json, subprocess
 from pathlib import Path
 from ssdbench.target.inspect import kernel_name
 from ssdbench.host.topology import topology
@@ -27,8 +27,7 @@ for place in sorted(Path("/sys/block").iterdir()):
         continue
     target = inspect(f"/dev/{place.name}")
     host = topology(place.name)
-    btt = bus == "nvme" and "BTT" in os.environ
-    trace = block_trace(target, kernel_name(target), host.interrupts, btt=btt)
+    trace = block_trace(target, kernel_name(target), host.interrupts, btt=bus == "nvme")
     with trace.running("lab"):
         trace.start()
         subprocess.run(
@@ -43,37 +42,25 @@ print(json.dumps(said))
 """
 
 
-def told(guest: Guest, *disks: str, btt: bool = False) -> dict[str, dict[str, Any]]:
-    """What the script says of each bus."""
+def test_the_layers_and_interrupts_of_four_buses_and_what_blktrace_says(guest: Guest) -> None:
     python = f"{REPOSITORY}/.venv/bin/python"
     answer = guest(
-        f"{'export BTT=1; ' * btt}exec {python} -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
-        disks=disks,
+        f"exec {python} -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
+        disks=("nvme=null:64MiB", "ahci=null:64MiB", "virtio=null:64MiB", "scsi=null:64MiB"),
         modules=False,
     )
     assert answer.status == 0, answer.stderr
     said: dict[str, dict[str, Any]] = json.loads(answer.stdout.splitlines()[-1])
-    return said
 
-
-def test_the_layers_and_the_interrupts_of_three_buses(guest: Guest) -> None:
-    said = told(guest, "nvme=null:64MiB", "ahci=null:64MiB", "virtio=null:64MiB")
-
-    for bus in ("nvme", "ahci", "virtio"):
+    for bus in ("nvme", "ahci", "virtio", "scsi"):
         layers = said[bus]["layers"]
         assert layers["requests"] == 64
         assert 0 < layers["completion_ns"] < layers["whole_ns"], bus
     assert said["nvme"]["layers"]["driver_ns"] > 0
-    assert said["ahci"]["layers"]["driver_ns"] > 0  # through SCSI's own tracepoint
+    for bus in ("ahci", "scsi"):
+        assert said[bus]["layers"]["driver_ns"] > 0  # through SCSI's own tracepoint
     assert said["ahci"]["moved"] > 0  # one interrupt, which goes where it is told
     assert said["nvme"]["moved"] == 0
     assert any("managed interrupts" in note for note in said["nvme"]["notes"])
-
-
-def test_the_layers_of_scsi_and_what_blktrace_says_beside(guest: Guest) -> None:
-    said = told(guest, "nvme=null:64MiB", "scsi=null:64MiB", btt=True)
-
-    scsi, nvme = said["scsi"]["layers"], said["nvme"]["layers"]
-    assert scsi["requests"] == 64
-    assert scsi["driver_ns"] > 0
+    nvme = said["nvme"]["layers"]
     assert 0 < nvme["btt_d2c_mean_ns"] <= nvme["btt_q2c_mean_ns"]

@@ -19,20 +19,6 @@ run() { echo 1 > $S/running; while [ "$(cat $S/running)" = 1 ]; do sleep 0.05; d
 """
 
 
-@EVERY_KERNEL
-def test_every_level_counts_each_request_once(guest: Guest) -> None:
-    answer = guest(
-        SETUP + "echo 2000 > $S/ios_limit; echo 0 > $S/runtime_ms\n"
-        "for level in bio request nvme; do echo $level > $S/level; run $level; done\n"
-        "echo /dev/sda > $S/device; echo scsi > $S/level; run scsi",
-        disks=("nvme=null:1GiB", "ahci=null:1GiB"),
-    )
-
-    lines = [line.split() for line in answer.stdout.splitlines()]
-    assert [line[0] for line in lines] == ["bio", "request", "nvme", "scsi"]
-    assert all(line[1:] == ["2000", "0", "2000"] for line in lines)
-
-
 def test_writes_need_the_word_for_this_very_drive(guest: Guest) -> None:
     answer = guest(
         SETUP + "echo 0 > $S/read_percent\n"
@@ -134,57 +120,6 @@ def test_a_run_into_a_drive_that_stays_busy_ends_with_its_time(guest: Guest) -> 
     assert answer.stdout.splitlines()[:2] == ["busy 0 0 0", "beside it"]
 
 
-def test_what_a_drive_cannot_read_is_an_error_at_every_level(guest: Guest, tmp_path: Path) -> None:
-    image = tmp_path / "image"
-    image.touch()
-    os.truncate(image, 64 << 20)
-    answer = guest(
-        SETUP + "for pair in pattern=sequential offset_bytes=1044480 span_bytes=8192 ios_limit=200"
-        " runtime_ms=0 depth=1; do echo ${pair#*=} > $S/${pair%%=*}; done\n"
-        "for level in bio request nvme; do echo $level > $S/level; run $level; done",
-        disks=(f"nvme,fail=2048={image}",),
-    )
-
-    assert answer.stdout.splitlines() == [
-        f"{level} 100 100 100" for level in ("bio", "request", "nvme")
-    ]
-
-
-TWO_NAMESPACES = (
-    "-device", "nvme,id=c0,serial=TWO",
-    "-blockdev", "driver=null-co,node-name=n1,size=16777216,read-zeroes=on",
-    "-blockdev", "driver=null-co,node-name=n2,size=1073741824,read-zeroes=on",
-    "-device", "nvme-ns,drive=n1,bus=c0,nsid=1", "-device", "nvme-ns,drive=n2,bus=c0,nsid=2",
-)  # fmt: skip
-
-
-def test_nvme_commands_go_to_the_namespace_that_is_held(guest: Guest) -> None:
-    """The other one is smaller, so that reads beyond its end would fail."""
-    answer = guest(
-        SETUP + "for disk in /sys/block/nvme*; do [ $(cat $disk/nsid) = 1 ] || break; done\n"
-        "echo /dev/${disk##*/} > $S/device; echo nvme > $S/level; echo 500 > $S/ios_limit\n"
-        "echo 0 > $S/runtime_ms; run nvme",
-        disks=(),
-        devices=TWO_NAMESPACES,
-    )
-
-    assert answer.stdout.split() == ["nvme", "500", "0", "500"]
-
-
-def test_blocks_larger_than_a_segment_of_the_drive_are_served_but_as_commands(guest: Guest) -> None:
-    answer = guest(
-        SETUP + "echo /dev/sda > $S/device; echo 131072 > $S/block_bytes; echo 300 > $S/ios_limit\n"
-        "echo 0 > $S/runtime_ms; cat /sys/block/sda/queue/max_segment_size\n"
-        "for level in bio request; do echo $level > $S/level; run $level; done\n"
-        "echo scsi > $S/level; (echo 1 > $S/running) 2> /dev/null || echo scsi refused",
-        disks=("ahci=null:1GiB",),
-    )
-
-    assert answer.stdout.splitlines() == [
-        "65536", "bio 300 0 300", "request 300 0 300", "scsi refused",
-    ]  # fmt: skip
-
-
 # A run that is stopped before its thread, kept off its CPU by another, has begun.
 LENT = """
 import os, time
@@ -283,6 +218,75 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
     answer = guest(SETUP + "rmdir $S\n" + tries)
 
     assert answer.stdout.splitlines() == [f"{wrong.split()[0]} refused" for wrong in WRONG]
+
+
+# From here on each machine is another one, which costs a guest.
+NVME_AND_AHCI = ("nvme=null:1GiB", "ahci=null:1GiB")
+
+
+@EVERY_KERNEL
+def test_every_level_counts_each_request_once(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "echo 2000 > $S/ios_limit; echo 0 > $S/runtime_ms\n"
+        "for level in bio request nvme; do echo $level > $S/level; run $level; done\n"
+        "echo /dev/sda > $S/device; echo scsi > $S/level; run scsi",
+        disks=NVME_AND_AHCI,
+    )
+
+    lines = [line.split() for line in answer.stdout.splitlines()]
+    assert [line[0] for line in lines] == ["bio", "request", "nvme", "scsi"]
+    assert all(line[1:] == ["2000", "0", "2000"] for line in lines)
+
+
+def test_blocks_larger_than_a_segment_of_the_drive_are_served_but_as_commands(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "echo /dev/sda > $S/device; echo 131072 > $S/block_bytes; echo 300 > $S/ios_limit\n"
+        "echo 0 > $S/runtime_ms; cat /sys/block/sda/queue/max_segment_size\n"
+        "for level in bio request; do echo $level > $S/level; run $level; done\n"
+        "echo scsi > $S/level; (echo 1 > $S/running) 2> /dev/null || echo scsi refused",
+        disks=NVME_AND_AHCI,
+    )
+
+    assert answer.stdout.splitlines() == [
+        "65536", "bio 300 0 300", "request 300 0 300", "scsi refused",
+    ]  # fmt: skip
+
+
+def test_what_a_drive_cannot_read_is_an_error_at_every_level(guest: Guest, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.touch()
+    os.truncate(image, 64 << 20)
+    answer = guest(
+        SETUP + "for pair in pattern=sequential offset_bytes=1044480 span_bytes=8192 ios_limit=200"
+        " runtime_ms=0 depth=1; do echo ${pair#*=} > $S/${pair%%=*}; done\n"
+        "for level in bio request nvme; do echo $level > $S/level; run $level; done",
+        disks=(f"nvme,fail=2048={image}",),
+    )
+
+    assert answer.stdout.splitlines() == [
+        f"{level} 100 100 100" for level in ("bio", "request", "nvme")
+    ]
+
+
+TWO_NAMESPACES = (
+    "-device", "nvme,id=c0,serial=TWO",
+    "-blockdev", "driver=null-co,node-name=n1,size=16777216,read-zeroes=on",
+    "-blockdev", "driver=null-co,node-name=n2,size=1073741824,read-zeroes=on",
+    "-device", "nvme-ns,drive=n1,bus=c0,nsid=1", "-device", "nvme-ns,drive=n2,bus=c0,nsid=2",
+)  # fmt: skip
+
+
+def test_nvme_commands_go_to_the_namespace_that_is_held(guest: Guest) -> None:
+    """The other one is smaller, so that reads beyond its end would fail."""
+    answer = guest(
+        SETUP + "for disk in /sys/block/nvme*; do [ $(cat $disk/nsid) = 1 ] || break; done\n"
+        "echo /dev/${disk##*/} > $S/device; echo nvme > $S/level; echo 500 > $S/ios_limit\n"
+        "echo 0 > $S/runtime_ms; run nvme",
+        disks=(),
+        devices=TWO_NAMESPACES,
+    )
+
+    assert answer.stdout.split() == ["nvme", "500", "0", "500"]
 
 
 def test_a_multipath_head_has_no_queue_and_every_refusal_a_line(guest: Guest) -> None:

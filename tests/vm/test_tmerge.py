@@ -25,10 +25,12 @@ def table(text: str) -> dict[str, int]:
 
 
 @EVERY_KERNEL
-def test_data_come_back_in_every_mode(guest: Guest) -> None:
+@pytest.mark.parametrize("size", ["512k", pytest.param("2m", marks=pytest.mark.soak)])
+def test_data_come_back_in_every_mode(guest: Guest, size: str) -> None:
     verify = (
         "fio --name=v --filename=/dev/tm0 --direct=1 --rw=randwrite --bs=4k --ioengine=$2"
-        " --iodepth=8 --numjobs=$1 --offset_increment=2m --size=2m --verify=crc32c --do_verify=1"
+        f" --iodepth=8 --numjobs=$1 --offset_increment=2m --size={size} --verify=crc32c"
+        " --do_verify=1"
         " --randrepeat=0 --group_reporting --thread --minimal > /run/v && echo $3 $1 $2 verified"
     )
 
@@ -360,6 +362,7 @@ print("full", int(full < 0.8), "then", int(time.monotonic() - begin < 2.4))
 
 
 @pytest.mark.stretched
+@pytest.mark.soak
 def test_a_pile_that_went_full_leaves_its_window_to_no_other(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /run/window.py <<'EOF'\n{WINDOW}\nEOF\n"

@@ -83,7 +83,6 @@ def test_a_simulated_drive_is_a_block_device_until_it_is_detached_or_its_server_
     python = f"{REPOSITORY}/.venv/bin/python"
     answer = guest(
         f"modprobe ublk_drv; exec {python} -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
-        disks=("nvme=null:64MiB",),
         modules=False,
     )
 
@@ -137,7 +136,7 @@ def test_a_user_who_owns_the_nodes_attaches_a_drive_and_leaves_none(
     server = REPOSITORY / "ssdbench/sim/bin/ssdb-ublk"
     script = UNPRIVILEGED.replace("SERVER", str(server)).replace("STATE", str(tmp_path))
 
-    answer = guest(script, disks=("nvme=null:64MiB",), modules=False)
+    answer = guest(script, modules=False)
 
     assert answer.status == 0, answer.stderr
     assert answer.stdout.splitlines() == [
