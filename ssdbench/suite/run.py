@@ -6,11 +6,12 @@ The caller makes the report afterwards, so an error in the report cannot end a r
 import shlex
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+from ssdbench import __version__
 from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
 from ssdbench.engine.estimates import likely, rate_hint
 from ssdbench.engine.hostsettings import (
@@ -20,9 +21,9 @@ from ssdbench.engine.hostsettings import (
     restore_what_is_here,
 )
 from ssdbench.engine.journal import NAME as JOURNAL
-from ssdbench.engine.journal import stored_records
+from ssdbench.engine.journal import stored_records, utc_now
 from ssdbench.engine.lbaformats import REASON, way_back
-from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.manifest import Manifest, versions
 from ssdbench.engine.power import Meter
 from ssdbench.engine.preflight import require_engines, require_zones
 from ssdbench.engine.resumeconsent import (
@@ -38,6 +39,7 @@ from ssdbench.engine.store import RunStore, load
 from ssdbench.engine.targets import claimed, require_able, require_generator
 from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.foreign import real
+from ssdbench.host.facts import host_facts
 from ssdbench.host.files import make_directory, remove_if_empty, require_utf8
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Applies, Profile
@@ -49,7 +51,6 @@ from ssdbench.suite.budget import Prepared, replanned, said_rates
 from ssdbench.suite.plan import destroys, fitted, require_fit, target_of, wear_of
 from ssdbench.suite.request import RunRequest
 from ssdbench.target.consent import require_consent
-from ssdbench.target.content import Look
 from ssdbench.target.evidence import taken_for_a_drive
 from ssdbench.target.guard import NO_CONSENT
 from ssdbench.target.inspect import found_again
@@ -82,35 +83,45 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
     require_consent(info, asked_for.consent, wear=wear, destroys=destroys(plans))
     RunStore.require_new(output)
     seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
-    kept = manifest(
+    limits, beside = asked_for.all_limits, asked_for.beside
+    kept = Manifest(
         run_id=real(output).name,
         title=asked_for.profile.title or f"{info.model or info.name}",
+        created_at=utc_now(),
+        ssdbench_version=__version__,
+        versions=versions(generator),
         argv=asked_for.argv,
         profile_name=asked_for.profile_name,
         profile_text=asked_for.profile_text,
+        profile_sha256=_sha256(asked_for.profile_text),
+        whole_profile_text=whole.profile_text if budget else "",
         target=info,
-        seed=seed,
-        limits=asked_for.all_limits,
         consent=asked_for.consent,
         endurance_tb=asked_for.rated_endurance_tb,
         rated=asked_for.all_rated,
         counted_on=said_rates(hint),
-        generator=generator,
+        seed=seed,
+        max_time_s=limits.max_time_s,
+        max_writes_bytes=limits.max_writes_bytes,
         budget=budget,
-        whole_profile_text=whole.profile_text,
-        beside=asked_for.beside,
+        host=host_facts() | {"generator": generator} | ({"other drives": beside} if beside else {}),
     )
     store = RunStore(output)
     # The locks are taken before anything is created, so a refused run leaves nothing behind.
     agreement = ConsentRecords()
-    claim = _claimed(
-        kept, info, store, wishes, asked_for.profile, agreement, destroys=destroys(plans)
+    claim = claimed(
+        info,
+        output,
+        kept.consent.of_run(_key(kept)),
+        destroys=destroys(plans),
+        before_signatures=agreement.note_signatures,
+        fio_cpus=wishes.fio_cpus,
+        fio_options=wishes.fio_options,
+        applies=asked_for.profile.generator,
     )
     with ExitStack() as held:
-        session, settings = (
-            held.enter_context(claim),
-            held.enter_context(applied(wishes, kept.run_id)),
-        )
+        session = held.enter_context(claim)
+        settings = held.enter_context(applied(wishes, kept.run_id))
         preference = block_preference(asked_for.profile.host, info, kept.run_id, held)
         make_directory(output)
         try:
@@ -214,7 +225,7 @@ def resume(
         Meter(order.power).require_running(time.time())
     chosen = stages(profile.model_copy(update={"plan": order.plan}), info)
     plans = [stage.plan(info, order.hint) for stage in chosen]
-    agreement, left, allowed = ConsentRecords(), ContentCheck(), kept
+    agreement, left, consent = ConsentRecords(), ContentCheck(), kept.consent
     if destroys(plans):
         records = stored_records(run_path / JOURNAL)
         ours = signatures_are_ours(records)
@@ -228,22 +239,20 @@ def resume(
             left=left,
             again=shlex.join(["ssdbench", "resume", str(run_path)]) if repeated else "",
         )
-        allowed = kept.model_copy(update={"consent": consent})
-    claim = _claimed(
-        allowed,
+    claim = claimed(
         info,
-        store,
-        wishes,
-        profile,
-        agreement,
+        run_path,
+        consent.of_run(_key(kept)),
         destroys=destroys(plans),
         seen=left.seen,
+        before_signatures=agreement.note_signatures,
+        fio_cpus=wishes.fio_cpus,
+        fio_options=wishes.fio_options,
+        applies=profile.generator,
     )
     with ExitStack() as held:
-        session, settings = (
-            held.enter_context(claim),
-            held.enter_context(applied(wishes, kept.run_id)),
-        )
+        session = held.enter_context(claim)
+        settings = held.enter_context(applied(wishes, kept.run_id))
         if given.identity is not None:
             agreement.note(kept)
         order = replace(
@@ -266,30 +275,6 @@ def _generator(profile: Profile, info: TargetInfo) -> str:
     require_engines(profile, info)
     require_zones(info)
     return fio if profile.generator is Applies.FIO else f"ssdb_slam, random fills by {fio}"
-
-
-def _claimed(
-    kept: Manifest,
-    info: TargetInfo,
-    store: RunStore,
-    wishes: HostPlan,
-    profile: Profile,
-    agreement: ConsentRecords,
-    *,
-    destroys: bool,
-    seen: Look | None = None,
-) -> AbstractContextManager[TargetSession]:
-    return claimed(
-        info,
-        store.path,
-        kept.consent.of_run(_key(kept)),
-        destroys=destroys,
-        seen=seen,
-        before_signatures=agreement.note_signatures,
-        fio_cpus=wishes.fio_cpus,
-        fio_options=wishes.fio_options,
-        applies=profile.generator,
-    )
 
 
 def _key(kept: Manifest) -> str:
@@ -341,12 +326,15 @@ def _replanning(
     )
 
     def keep(text: str, budget: Budget) -> None:
-        digest = sha256(text.encode()).hexdigest()
-        changes = {"profile_text": text, "profile_sha256": digest, "budget": budget}
+        changes = {"profile_text": text, "profile_sha256": _sha256(text), "budget": budget}
         changed = kept.model_copy(update=changes)
         store.write_json(MANIFEST, changed.model_dump(mode="json"))
 
     return replanning(order, whole, running, info, keep)
+
+
+def _sha256(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def _power_file(profile: Profile, info: TargetInfo) -> Path | None:

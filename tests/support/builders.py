@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ssdbench.engine.manifest import Manifest
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.point import Estimate, PointResult, Repeat, SteadyVerdict, Verdict
 from ssdbench.model.result import RunResult, StageResult
@@ -84,6 +86,18 @@ def planted_iops(workload: Workload, span_percent: float | None = None) -> float
     write *= 0.35 if workload.block_bytes < 4096 else 1.0
     share = workload.read_percent / 100
     return float(1 / (share / read + (1 - share) / write))
+
+
+def a_manifest(**changes: Any) -> Manifest:
+    """The manifest of a run on a simulated drive."""
+    fields: dict[str, Any] = {
+        "run_id": "run", "title": "a test", "created_at": "2026-01-01T00:00:00.000+00:00",
+        "ssdbench_version": "1.0.0", "versions": {}, "profile_name": "p.yaml",
+        "profile_text": "title: T\n", "target": a_target(), "seed": 1,
+    }  # fmt: skip
+    fields |= changes
+    digest = sha256(fields["profile_text"].encode()).hexdigest()
+    return Manifest(profile_sha256=digest, **fields)
 
 
 def a_finding(code: Code = Code.CV_TOO_HIGH, **changes: Any) -> Finding:

@@ -12,13 +12,11 @@ from ssdbench.cli.background import Parent, begin, end, ended
 from ssdbench.cli.main import run
 from ssdbench.engine import resumeconsent
 from ssdbench.engine.journal import Journal, Kind
-from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.resumeconsent import ConsentRecords
-from ssdbench.engine.stage import Limits
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.model.result import Budget
-from ssdbench.model.target import Consent
-from tests.support.builders import StoredRunBuilder, a_target
+from tests.support.builders import StoredRunBuilder, a_manifest, a_target
 
 
 def fake_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -141,17 +139,12 @@ def test_a_run_that_failed_after_its_last_measurement_gets_its_report_and_its_ow
 OURS = "repeats: 3\n"
 
 
-def of_profile(text: str) -> Manifest:
-    return manifest(
-        run_id="a", title="a", argv=(), profile_name="p", profile_text=text, target=a_target(),
-        seed=1, limits=Limits(), consent=Consent(),
-    )  # fmt: skip
-
-
 def planted(tmp_path: Path, text: str = OURS) -> Path:
     """A run directory as a run leaves it that was killed when it had just begun."""
     (directory := tmp_path / "a").mkdir()
-    (directory / "manifest.json").write_text(of_profile(text).model_dump_json())
+    (directory / "manifest.json").write_text(
+        a_manifest(run_id="a", profile_text=text).model_dump_json()
+    )
     Journal.create(directory / "journal.jsonl").append(Kind.RUN)
     (tmp_path / "p.yaml").write_text(OURS)
     return directory
@@ -180,7 +173,9 @@ def test_what_was_compared_is_what_is_gone_on_with(
     monkeypatch.setattr(resumeconsent, "needs_record", lambda info: False)
 
     def exchanged(_: Path) -> bool:
-        (directory / "manifest.json").write_text(of_profile("purge: format\n").model_dump_json())
+        (directory / "manifest.json").write_text(
+            a_manifest(run_id="a", profile_text="purge: format\n").model_dump_json()
+        )
         return False
 
     monkeypatch.setattr(attachorstart, "is_over", exchanged)
@@ -226,7 +221,7 @@ def cut_from(profile_text: str) -> Budget:
 def test_a_planted_run_goes_on_with_the_profile_that_is_named_or_not_at_all(
     stored: dict[str, object], budget_s: float | None, told: str | None, tmp_path: Path
 ) -> None:
-    kept = of_profile(OURS).model_copy(update=stored)
+    kept = a_manifest(run_id="a", profile_text=OURS).model_copy(update=stored)
     (tmp_path / "manifest.json").write_text(kept.model_dump_json())
 
     def go_on() -> None:

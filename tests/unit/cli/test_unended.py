@@ -10,13 +10,12 @@ import pytest
 
 from ssdbench.cli import main
 from ssdbench.engine.journal import Journal, Kind, is_unended
-from ssdbench.engine.manifest import manifest
-from ssdbench.engine.stage import AnyStage, Limits
+from ssdbench.engine.stage import AnyStage
 from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code
 from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT
-from ssdbench.model.target import Consent
 from ssdbench.suite import unended
+from tests.support.builders import a_manifest
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.killpoints import killed_at
 from tests.support.runs import ARun, a_point
@@ -40,17 +39,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ARun:
 
 def described(run: ARun) -> None:
     """Give the run its manifest, which no test of the engine needs."""
-    kept = manifest(
-        run_id="run-1",
-        title="a test",
-        argv=(),
-        profile_name="p.yaml",
-        profile_text=PROFILE,
-        target=run.drive.info,
-        seed=run.seed,
-        limits=Limits(),
-        consent=Consent(),
-    )
+    kept = a_manifest(profile_text=PROFILE, target=run.drive.info, seed=run.seed)
     (run.path / MANIFEST).write_text(kept.model_dump_json())
 
 

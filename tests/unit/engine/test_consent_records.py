@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine import resumeconsent
-from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.resumeconsent import ConsentRecords, ContentCheck, consent_to_go_on
-from ssdbench.engine.stage import Limits
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host.files import make_private_directory
 from ssdbench.model.target import Consent, TargetInfo, TargetKind
 from ssdbench.target import guard
 from ssdbench.target.objection import DATA, OVERWRITE, Objection
+from tests.support.builders import a_manifest
 
 DRIVE = TargetInfo(
     kind=TargetKind.DRIVE, name="/dev/sda", node="/dev/sda", id="naa.1", size_bytes=1 << 20
@@ -30,17 +30,7 @@ def root_and_an_idle_drive(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def kept() -> Manifest:
-    return manifest(
-        run_id="run",
-        title="T",
-        argv=(),
-        profile_name="p.yaml",
-        profile_text="title: T\n",
-        target=DRIVE,
-        seed=1,
-        limits=Limits(),
-        consent=Consent(identity=DRIVE.id, shared=True),
-    )
+    return a_manifest(target=DRIVE, consent=Consent(identity=DRIVE.id, shared=True))
 
 
 def gone_on(kept: Manifest, agreement: ConsentRecords, given: Consent = NOTHING) -> Consent:
