@@ -14,7 +14,6 @@ from ssdbench.model.profile import Applies, Detect, Fill, Host, Profile, Purge, 
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
-from ssdbench.stages.files.applications import Placed
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.probe import PROBES
@@ -176,18 +175,31 @@ def _refilled(planned: Sequence[AnyStage], before: int, planning: Planning) -> l
 
 
 def _over_spans(before: int, wanted: spec.SpanSweep, planning: Planning) -> list[AnyStage]:
-    """Make the stage of growing spans, after a sequential fill if the profile asks for a fill."""
+    """Make the stage of growing spans, after a sequential fill if the profile asks for a fill.
+
+    Random writes leave garbage in all flash blocks. If later writes go to one span only, greedy
+    garbage collection never frees the garbage in other flash blocks, so the drive has less spare
+    area.
+    """
     planned: list[AnyStage] = []
     if wanted.rest is spec.Rest.ORDERED:
-        planned.append(_put_in_order(f"{before + 1:02d}-precondition", planning.profile))
+        in_order = Precondition(
+            f"{before + 1:02d}-precondition",
+            (Fill(fill=1),),
+            planning.profile.fill_level_percent,
+            planning.profile.content,
+            title="Write the whole drive once more, in order",
+            again=True,
+        )
+        planned.append(in_order)
     name = f"{before + len(planned) + 1:02d}-{wanted.kind}"
     return [*planned, span(name, wanted, planning)]
 
 
 def _applications(before: int, wanted: spec.Applications, planning: Planning) -> list[AnyStage]:
     host = planned_host(host_wishes(planning.profile, planning.target), planning.target)
-    placed = Placed(host.fio_cpus, host.fio_options.get(POLICY, ""))
-    return application_trials(before, wanted, planning, placed)
+    memory = host.fio_options.get(POLICY, "")
+    return application_trials(before, wanted, planning, host.fio_cpus, memory)
 
 
 def _surface(before: int, wanted: spec.Surface, planning: Planning) -> list[AnyStage]:
@@ -238,23 +250,6 @@ def _require_supported(profile: Profile) -> None:
             )
             static = UsageError(why, hint="Set `rest: static`, as in a drive in use.")
             raise Misplaced(("measure", index, measure.key, "rest"), static)
-
-
-def _put_in_order(name: str, profile: Profile) -> Precondition:
-    """Return the sequential fill that comes before the stage of growing spans.
-
-    Random writes leave garbage in all flash blocks. If later writes go to one span only, greedy
-    garbage collection never frees the garbage in other flash blocks, so the drive has less spare
-    area.
-    """
-    return Precondition(
-        name,
-        (Fill(fill=1),),
-        profile.fill_level_percent,
-        profile.content,
-        title="Write the whole drive once more, in order",
-        again=True,
-    )
 
 
 def _steady(name: str, planning: Planning) -> Steady:

@@ -21,13 +21,13 @@ from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.profile import Fill, Profile, Purge, spec
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.files import trial as on_files
-from ssdbench.stages.files.applications import ApplicationTrial, Placed
+from ssdbench.stages.files.applications import EQUIVALENT, ApplicationTrial
 from ssdbench.stages.files.filesystem import FileSystemTrial
 from ssdbench.stages.files.mount import Place
 from ssdbench.stages.files.programs import PROGRAMS, Program, Scale
 from ssdbench.stages.files.trial import Files, FileTrial
 from ssdbench.stages.host import variants
-from ssdbench.stages.host.blocktrace import BlockTrace, block_trace
+from ssdbench.stages.host.blocktrace import BlockTrace
 from ssdbench.stages.host.trial import Trial, TrialWorkload, Variant
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.purge import Purge as PurgeStage
@@ -154,7 +154,7 @@ def _latency_path(wanted: spec.LatencyPath, here: _Here) -> _Chosen:
         StageKind.LATENCY_PATH,
         variants.path_variants(wanted.schedulers, here.host.schedulers, drive.here),
         variants.PATH_WORKLOADS,
-        probe=block_trace(drive, kernel_name(drive), interrupts, btt=wanted.btt),
+        probe=BlockTrace(drive, kernel_name(drive), interrupts, btt=wanted.btt),
     )
 
 
@@ -360,38 +360,49 @@ _MEAN_FILE = 8 * KIB  # for each file of Postmark, in whole blocks
 
 
 def application_trials(
-    before: int,
-    wanted: spec.Applications,
-    planning: Planning,
-    placed: Placed,
+    before: int, wanted: spec.Applications, planning: Planning, cpus: tuple[int, ...], memory: str
 ) -> list[AnyStage]:
     """Make the stages of a trial with programs: a fill, then the trial.
 
-    Raises HostLacks if a program or file system is missing, and UsageError if the target is not a
-    block device or is too small.
+    The programs run on `cpus` (all CPUs if it is empty) with the NUMA memory policy `memory`; fio
+    does not. Raises HostLacks if a program or file system is missing, and UsageError if the target
+    is not a block device or is too small.
     """
     kernel = _required_device(planning.target)
     system = required(wanted.type, planning.target)
     programs, notes = chosen_programs(wanted)
     _require_program_room(wanted, programs, planning.target)
     offered = topology(kernel).schedulers
+    scale = Scale(
+        threads=wanted.threads,
+        window_s=_window_s(wanted),
+        files=wanted.files,
+        transactions=wanted.transactions,
+        data_bytes=wanted.data_bytes,
+    )
     planned = list(prepared(before + 1, system, 100.0, planning.profile))
     planned.append(
-        ApplicationTrial.of(
-            f"{before + len(planned) + 1:02d}-applications",
-            Place(system, kernel),
-            programs,
-            tuple(variants.path_variants(wanted.schedulers, offered, planning.target.here)),
-            Scale(
-                threads=wanted.threads,
-                window_s=_window_s(wanted),
-                files=wanted.files,
-                transactions=wanted.transactions,
-                data_bytes=wanted.data_bytes,
+        ApplicationTrial(
+            name=f"{before + len(planned) + 1:02d}-applications",
+            kind=StageKind.APPLICATIONS,
+            title=f"Application programs on {system.name}",
+            variants=tuple(
+                variants.path_variants(wanted.schedulers, offered, planning.target.here)
+            ),
+            workloads=tuple(
+                TrialWorkload(program.name + words, program.equivalent(scale))
+                for program in programs
+                for words in ("", EQUIVALENT)
             ),
             repeats=wanted.repeats,
-            placed=placed,
+            window_s=scale.window_s,
             notes=notes,
+            options={"ioengine": "psync"},
+            place=Place(system, kernel),
+            programs=programs,
+            scale=scale,
+            cpus=cpus,
+            memory=memory,
         )
     )
     return planned

@@ -16,7 +16,7 @@ from ssdbench.host.command import run
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.tracefs import INSTANCE, ROOT, mounted
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.host.blocktrace import block_trace
+from ssdbench.stages.host.blocktrace import BlockTrace
 from ssdbench.target.inspect import inspect, kernel_name
 from tests.support.devices import attached_loop
 
@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.host, pytest.mark.alone]  # the kernel has one tracer
 
 HOLDER = """
 import sys, time
-from ssdbench.stages.host.blocktrace import block_trace
+from ssdbench.stages.host.blocktrace import BlockTrace
 from ssdbench.target.inspect import inspect
-with block_trace(inspect(sys.argv[1]), sys.argv[1].rpartition("/")[2], ()).running("held"):
+with BlockTrace(inspect(sys.argv[1]), sys.argv[1].rpartition("/")[2], ()).running("held"):
     print("tracing", flush=True)
     time.sleep(60)
 """
@@ -40,7 +40,7 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TargetIn
 
 
 def test_every_request_is_followed_through_its_layers(target: TargetInfo) -> None:
-    trace = block_trace(target, kernel_name(target), ())
+    trace = BlockTrace(target, kernel_name(target), ())
 
     with trace.running("test"):
         trace.start()
@@ -58,7 +58,7 @@ def test_where_debugfs_stays_closed_the_tracepoints_are_read_all_the_same(
     target: TargetInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blktrace, "closed", lambda name, sysfs: "debugfs is closed")
-    trace = block_trace(target, kernel_name(target), (), btt=True)
+    trace = BlockTrace(target, kernel_name(target), (), btt=True)
 
     with trace.running("test"):
         trace.start()
@@ -102,9 +102,9 @@ def test_a_run_that_meets_a_tracer_in_use_says_so(
 
 def test_a_tracer_in_use_is_said_and_left_alone(target: TargetInfo) -> None:
     with (
-        block_trace(target, kernel_name(target), ()).running("first"),
+        BlockTrace(target, kernel_name(target), ()).running("first"),
         pytest.raises(HostLacks, match="already in use"),
-        block_trace(target, kernel_name(target), ()).running("second"),
+        BlockTrace(target, kernel_name(target), ()).running("second"),
     ):
         pass
     assert not Path(INSTANCE).exists()

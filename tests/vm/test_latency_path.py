@@ -14,7 +14,7 @@ import json, subprocess
 from pathlib import Path
 from ssdbench.target.inspect import kernel_name
 from ssdbench.host.topology import topology
-from ssdbench.stages.host.blocktrace import block_trace
+from ssdbench.stages.host.blocktrace import BlockTrace
 from ssdbench.stages.host.variants import interrupt_variants
 from ssdbench.target.inspect import inspect
 
@@ -27,7 +27,7 @@ for place in sorted(Path("/sys/block").iterdir()):
         continue
     target = inspect(f"/dev/{place.name}")
     host = topology(place.name)
-    trace = block_trace(target, kernel_name(target), host.interrupts, btt=bus == "nvme")
+    trace = BlockTrace(target, kernel_name(target), host.interrupts, btt=bus == "nvme")
     with trace.running("lab"):
         trace.start()
         subprocess.run(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
-from typing import Self
 
 from ssdbench.engine.fiorun import ProgramWatch, RunMustEnd
 from ssdbench.engine.hostactivity import HostWatch
@@ -25,13 +24,12 @@ from ssdbench.host.counters import DiskCounters, DiskStat, disk_counters
 from ssdbench.host.files import make_directory
 from ssdbench.host.placement import memory_policy
 from ssdbench.model.found import Comparison, Median
-from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.files.mount import REACHABLE, Place, where
+from ssdbench.stages.files.mount import REACHABLE, where
 from ssdbench.stages.files.programs import COMMANDS, SERVER, Program, Scale
 from ssdbench.stages.files.trial import FileTrial
 from ssdbench.stages.host.cost import HostCostWatch
-from ssdbench.stages.host.trial import GRACE_S, RAMP_S, Cell, TrialWorkload, Turn, Variant
+from ssdbench.stages.host.trial import GRACE_S, RAMP_S, Cell, Turn
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
@@ -41,55 +39,14 @@ LONGEST_S = 3600.0  # longest run of a program that ends by itself
 _PREPARE_S = 1800.0
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Say on which CPUs and with which NUMA memory policy the programs run; not used for fio."""
-
-    cpus: tuple[int, ...] = ()  # empty: all CPUs
-    memory: str = ""  # NUMA memory policy
-
-
 @dataclass(frozen=True, kw_only=True)
 class ApplicationTrial(FileTrial):
     """Compare I/O schedulers on one file system, by application programs and similar fio jobs."""
 
     programs: tuple[Program, ...]
     scale: Scale
-    placed: Placed = Placed()
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        place: Place,
-        programs: tuple[Program, ...],
-        variants: tuple[Variant, ...],
-        scale: Scale,
-        *,
-        repeats: int = 3,
-        placed: Placed = Placed(),
-        notes: tuple[str, ...] = (),
-    ) -> Self:
-        """Make the stage that runs the profile's programs under each variant."""
-        return cls(
-            name=name,
-            kind=StageKind.APPLICATIONS,
-            title=f"Application programs on {place.system.name}",
-            variants=variants,
-            workloads=tuple(
-                TrialWorkload(program.name + words, program.equivalent(scale))
-                for program in programs
-                for words in ("", EQUIVALENT)
-            ),
-            repeats=repeats,
-            window_s=scale.window_s,
-            notes=notes,
-            options={"ioengine": "psync"},
-            place=place,
-            programs=programs,
-            scale=scale,
-            placed=placed,
-        )
+    cpus: tuple[int, ...] = ()  # of the programs, not of fio; empty: all CPUs
+    memory: str = ""  # NUMA memory policy of the programs
 
     def laid_bytes(self, target: TargetInfo) -> int:
         """Return the bytes of all files that are written before the programs are measured."""
@@ -124,12 +81,10 @@ class ApplicationTrial(FileTrial):
         rmtree(work)
         return cell
 
-    def found(
-        self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
-    ) -> Comparison:
+    def found(self, compared: Sequence[Median]) -> Comparison:
         """Return the stage's result: the medians of all cells and the names of the programs."""
-        found = super().found(compared, notes, cells_csv)
-        return found.model_copy(update={"programs": tuple(p.name for p in self.programs)})
+        names = tuple(program.name for program in self.programs)
+        return super().found(compared).model_copy(update={"programs": names})
 
     def _prepare(self, context: Context, program: Program, work: Path, server: str) -> None:
         """Write the files that a program needs, before the program is measured."""
@@ -143,9 +98,9 @@ class ApplicationTrial(FileTrial):
 
     def _by_itself(self, context: Context, turn: Turn, program: Program, work: Path) -> Cell:
         """Run a program; take its rate from its report, its bytes from the drive's counters."""
-        scale, cpus = self.scale, turn.variant.cpus or self.placed.cpus
+        scale, cpus = self.scale, turn.variant.cpus or self.cpus
         # All programs that are started, including the database server, inherit the memory policy.
-        memory = memory_policy(self.placed.memory)
+        memory = memory_policy(self.memory)
         with memory, disk_counters(context.target.major_minor) as disk:
             cost = HostCostWatch(disk, context.activity, RAMP_S, scale.window_s)
             with _served(program, work, context.directory(), scale, cpus) as server:

@@ -100,17 +100,13 @@ class FileSystemTrial(OnFiles):
             raise HostLacks(f"{self.place.system.name} leaves no room for a file on this drive")
         return Step(file_bytes=size) if write_files(context, FILE, size_bytes=size) else None
 
-    def found(
-        self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
-    ) -> FileSystemComparison:
+    def found(self, compared: Sequence[Median]) -> FileSystemComparison:
         """Return the medians for each number of threads and direction, before and after aging."""
         return FileSystemComparison(
             medians=tuple(self._by_threads(median) for median in compared),
             file_system=self.place.system.name,
             made_with=self.place.made_with,
             measured="through the page cache" if self.wanted.buffered else "with O_DIRECT",
-            notes=notes,
-            cells_csv=cells_csv,
         )
 
     def _by_threads(self, median: Median) -> ThreadsMedian:

@@ -7,7 +7,7 @@ random workload in figure 3 of Yu et al. (2012) were measured.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,13 +36,9 @@ class OnFiles(Experiment, ABC):
     """Measure each workload under each variant on one mounted file system."""
 
     place: Place
+    destructive = True  # making a file system overwrites data on the drive
     units_are = "steps"
     units_last = Lasting.CONTENT
-
-    @property
-    def destructive(self) -> bool:
-        """Return True, because making a file system overwrites data on the drive."""
-        return True
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan the time and bytes of the file system, its files and all cells."""
@@ -71,7 +67,7 @@ class OnFiles(Experiment, ABC):
         self,
         name: str,
         doing: str,
-        built: Callable[[Context], Step | None],
+        built: Build,
         done: Sequence[Step],
         *,
         ahead_bytes: int = 0,
@@ -79,7 +75,7 @@ class OnFiles(Experiment, ABC):
         """Make a unit that writes data for later units on the file system."""
         return Unit(
             name,
-            Build(built),
+            built,
             doing=f"{self.place.system.name}: {doing}",
             number=len(done),
             of=self.steps,
@@ -123,12 +119,9 @@ class FileTrial(OnFiles, Trial):
             yield self.building(f"lay-{number}", "writing its files", built, done, ahead_bytes=size)
         yield from super().units(context, done)
 
-    def found(
-        self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
-    ) -> Comparison:
+    def found(self, compared: Sequence[Median]) -> Comparison:
         """Return the stage's result: the medians of all cells and the name of the file system."""
-        found = super().found(compared, notes, cells_csv)
-        return found.model_copy(update={"file_system": self.place.system.name})
+        return super().found(compared).model_copy(update={"file_system": self.place.system.name})
 
 
 def _laid(files: Files, context: Context) -> Step | None:

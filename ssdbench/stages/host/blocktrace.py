@@ -51,7 +51,6 @@ class BlockTrace:
     target: TargetInfo
     kernel_name: str
     interrupts: Sequence[Interrupt] = ()
-    scsi_host: str = ""  # number of its host adapter
     btt: bool = False  # also run blktrace and btt
     # Figures of the last window: median nanoseconds by layer, number of requests, merges per
     # request.
@@ -122,21 +121,14 @@ class BlockTrace:
         filters = dict.fromkeys(STEPS, ours)
         if self.kernel_name.startswith("nvme"):
             filters["nvme/nvme_setup_cmd"] = f'disk == "{self.kernel_name}"'
-        if self.scsi_host:
-            filters["scsi/scsi_dispatch_cmd_start"] = f"host_no == {self.scsi_host}"
+        address = Sysfs().path(f"/sys/block/{self.kernel_name}/device").resolve().name
+        if address.count(":") == 3:  # its first part is the number of the host adapter
+            host = address.split(":")[0]
+            filters["scsi/scsi_dispatch_cmd_start"] = f"host_no == {host}"
         if self.interrupts:
             numbers = " || ".join(f"irq == {irq.number}" for irq in self.interrupts)
             filters["irq/irq_handler_entry"] = numbers
         return filters
-
-
-def block_trace(
-    target: TargetInfo, kernel_name: str, interrupts: Sequence[Interrupt], *, btt: bool = False
-) -> BlockTrace:
-    """Make a block trace of a drive; `kernel_name` is the drive's name below /sys/block."""
-    address = Sysfs().path(f"/sys/block/{kernel_name}/device").resolve().name
-    scsi_host = address.split(":")[0] if address.count(":") == 3 else ""
-    return BlockTrace(target, kernel_name, interrupts, scsi_host, btt)
 
 
 def medians(events: Sequence[TraceEvent]) -> dict[str, float]:

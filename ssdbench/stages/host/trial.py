@@ -194,13 +194,7 @@ class Turn:
         return f"{slug(self.variant.name)}/{slug(self.workload.name)}/repeat-{self.repeat:02d}"
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
-    """Describe a unit that writes data on the drive for later cells."""
-
-    done: Callable[[Context], Step | None]  # writes; returns None if the run must end
-
-
+Build = Callable[[Context], Step | None]  # writes data for later cells; None: the run must end
 Work = Turn | Build
 
 
@@ -303,8 +297,8 @@ class Experiment(PlainStage, ABC):
 
     def measure(self, context: Context, unit: Unit[Work]) -> Step | None:
         """Run one cell under the settings of its variant, or run a step that writes data."""
-        if isinstance(unit.work, Build):
-            return unit.work.done(context)
+        if not isinstance(unit.work, Turn):
+            return unit.work(context)
         host = context.trial_host
         settings = HostPlan(settings=unit.work.variant.settings)
         with applied(settings, lease(context, self.name)), host.start() if host else nullcontext():
@@ -336,15 +330,18 @@ class Experiment(PlainStage, ABC):
         make_directory(path.parent)  # no file if the stage failed before its first cell
         write_atomic(path, cells_csv(cells))
         names = [*(w.name for w in self.workloads), *(v.name for v in self.variants)]
-        notes = (*self.notes, *context.notes)
-        found = self.found(medians(cells, names), notes, context.store.relative(path))
+        update = {
+            "notes": (*self.notes, *context.notes),
+            "cells_csv": context.store.relative(path),
+        }
+        found = self.found(medians(cells, names)).model_copy(update=update)
         findings = [*own_findings(done, ended)]
         if disturbed := [cell.disturbed for cell in cells if cell.disturbed]:
             findings.append(StartsDisturbed(len(disturbed), len(cells), disturbed[0]).finding())
         return Concluded(found, tuple(findings))
 
     @abstractmethod
-    def found(self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str) -> Compared:
+    def found(self, compared: Sequence[Median]) -> Compared:
         """Make the result of the stage from the medians."""
 
 
@@ -354,17 +351,9 @@ class Trial(Experiment):
 
     kind: ComparedKind
 
-    def found(
-        self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
-    ) -> Comparison:
+    def found(self, compared: Sequence[Median]) -> Comparison:
         """Return the stage's result, with the medians of all cells."""
-        return Comparison(
-            kind=self.kind,
-            medians=tuple(compared),
-            repeats=self.repeats,
-            notes=notes,
-            cells_csv=cells_csv,
-        )
+        return Comparison(kind=self.kind, medians=tuple(compared), repeats=self.repeats)
 
 
 def window(sections: Sequence[Options], options: Options, *, window_s: int, seed: int) -> Sections:
