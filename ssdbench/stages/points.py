@@ -21,10 +21,9 @@ overwrites free.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from random import Random
 
 from ssdbench.engine.journal import PAST_KERNEL
 from ssdbench.engine.stage import (
@@ -63,18 +62,20 @@ from ssdbench.stages.measuring import (
 )
 from ssdbench.stages.repeats import (
     LONG,
-    ExtraRule,
+    NO_EXTRA,
     Lasting,
     is_heaviest,
     kind,
     lasts,
     next_extra_pass,
+    planned_pass,
     proven_later,
     repeat_findings,
     seen_to_last,
+    shuffled,
     unbroken_s_of,
+    with_unbroken,
 )
-from ssdbench.stages.repeats import with_unbroken as planned_repeat
 from ssdbench.stages.steady import PROOF_S
 from ssdbench.stages.warmups import read_return, read_warm_up
 from ssdbench.stats.blocklayer import block_layer_costs
@@ -90,7 +91,7 @@ from ssdbench.stats.inside.writecache import buffer_bytes
 from ssdbench.stats.series import History
 from ssdbench.stats.steady.rules import rule
 from ssdbench.stats.steady.settle import LEAST_BEFORE_S, soonest_s
-from ssdbench.stats.steady.window import PERIODS, Needed
+from ssdbench.stats.steady.window import PERIODS, Needed, longest_window_s
 from ssdbench.units import format_duration, format_size
 
 # After all points, the warm-up's workload is measured again (the return). If points wrote
@@ -126,7 +127,7 @@ class PointStage(PlainStage):
     how: Measuring = Measuring()
     judging: Judged = Judged()  # the profile's requirements for a valid point
     skipped: tuple[Finding, ...] = ()  # findings about points that this target cannot do
-    extra: ExtraRule = ExtraRule()
+    extra: DeclaredExtra = NO_EXTRA
     returns_to: Workload | None = None  # the warm-up's workload, repeated after all points
     plan_notes: tuple[str, ...] = ()  # notes about the points
     unit_bytes: int = 0  # mapping unit of the drive, for the plan; 0: not known
@@ -166,7 +167,7 @@ class PointStage(PlainStage):
         ]
         least_s, most_s = sorted(seconds for seconds, _ in sides[:2])
         least, written = min(b for _, b in sides), max(b for _, b in sides)
-        most = max(self.extra.most, self.repeats)
+        most = max(self.extra.most_repeats, self.repeats)
         said = f"; a point may get up to {most} repeats" if most > self.repeats else ""
         return StagePlan.of(
             self,
@@ -184,17 +185,36 @@ class PointStage(PlainStage):
             notes=[
                 f"each repeat settles first, then is measured for {self.how.measure_s:g} s or a "
                 f"little more (longer if its rate varies){said}",
-                *self._past_buffer(target),
-                *self._unbroken(),
-                *self._unsettled(),
+                *self._longer(target),
                 *self.plan_notes,
             ],
         )
 
+    def _longer(self, target: TargetInfo) -> Iterator[str]:
+        """Yield notes on why windows, repeats or points may take longer."""
+        if target.write_buffer_bytes and self.destructive:
+            size = target.write_buffer_bytes
+            total = format_size(round(MIN_BUFFERS_PER_WINDOW * size))
+            yield (
+                f"the windows of a point that writes go on until they wrote {total} together, "
+                f"{MIN_BUFFERS_PER_WINDOW:g} times the write buffer of {format_size(size)}"
+            )
+        if unbroken_s := self.how.unbroken_s:
+            yield (
+                "to prove that its rate lasts, the heaviest of the reads and the heaviest of the "
+                f"mixes run without a break for {format_duration(LONG * unbroken_s)} or more; so "
+                f"do writes for {format_duration(unbroken_s)}, if the warm-up does not prove it"
+            )
+        if unsettled := self.extra.unsettled_repeats:
+            yield (
+                f"up to {unsettled} more repeats of a point of which some had not "
+                "settled; all of them count"
+            )
+
     def after(self, done: Sequence[Repeat]) -> "PointStage":
         """Return the stage with a plan of the time and bytes that remain after finished repeats."""
         # With declared extra repeats, nobody knows before their end how many there are.
-        return self if self.extra.most > self.repeats else replace(self, done=tuple(done))
+        return self if self.extra.most_repeats > self.repeats else replace(self, done=tuple(done))
 
     def _in_all(self, target: TargetInfo, hint: RateHint, drive: PlanEnd) -> tuple[float, int]:
         """Estimate the seconds and the written bytes of all remaining repeats."""
@@ -202,11 +222,10 @@ class PointStage(PlainStage):
         points = self._all_costs(target, hint, drive)
         costs = [cost for name, own in points for cost in own[len(over.get(name, ())) :]]
         if self._back is not None and hint.warmed_up and self._again not in over:
+            drive_before = drive
             if over:  # the return makes up for repeats that took the least time, or the most
                 drive_before = PlanEnd(not drive.fast, not drive.at_once)
                 points = self._all_costs(target, hint, drive_before)
-            else:
-                drive_before = drive
             before_s = sum(seconds for _, own in points for seconds, _ in own)
             so_far_s = self._before_s(self._back, hint, drive_before) + before_s
             left_s = self._at_work_s - so_far_s - self.how.write_window_s
@@ -234,29 +253,20 @@ class PointStage(PlainStage):
             points.append((one.point.id, [self._repeat(workload, how, target, own, drive)]))
         return points
 
-    def _first(self, place: int, point: Point) -> bool:
-        """Tell whether this point is the first to write in the group's layout.
-
-        This is false if separate writes have changed the layout before the group.
-
-        Only this point must write as much as the spare area before its requests are counted; the
-        points after it find the drive already in their layout.
-        """
-        writers = [one for one in self.groups[place] if one.workload.writes]
-        return bool(writers) and point is writers[0] and place not in self.conversions
-
     def _costs(
         self, point: Point, target: TargetInfo, hint: RateHint, drive: PlanEnd, place: int
     ) -> list[tuple[float, float]]:
         """Estimate seconds and bytes written of each repeat of a point in group number `place`."""
         group = self.groups[place]
-        writers = [one.workload for one in group if one.workload.writes]
-        same = all(self._alike(writer, point.workload) for writer in writers)
+        writers = [one for one in group if one.workload.writes]
+        same = all(self._alike(writer.workload, point.workload) for writer in writers)
         later = replace(self._how, spare_share=0.0) if same else self._how
         runs_long = is_heaviest(point, group) and not proven_later(point, self._later(place))
-        begin = self._how if self._first(place, point) else later
-        unbroken_s = unbroken_s_of(point, begin.unbroken_s) if runs_long else 0.0
-        begin = replace(begin, unbroken_s=unbroken_s)
+        # Only the first point that writes in a layout must write as much as the spare area before
+        # its requests are counted; the points after it find the drive already in their layout.
+        first = point in writers[:1] and place not in self.conversions
+        unbroken_s = unbroken_s_of(point, self.how.unbroken_s) if runs_long else 0.0
+        begin = replace(self._how if first else later, unbroken_s=unbroken_s)
         long = self._repeat(point.workload, begin, target, hint, drive)
         other = replace(later, unbroken_s=0.0)
         if drive.at_once and not point.workload.paced:
@@ -274,49 +284,36 @@ class PointStage(PlainStage):
         hint: RateHint,
         drive: PlanEnd,
     ) -> tuple[float, float]:
-        """Estimate the seconds and the bytes written of one repeat."""
+        if not workload.writes:
+            settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
+            settle_s = min(max(settle_s, how.unbroken_s), how.settle_s or math.inf)
+            return settle_s + how.measure_s, 0.0
+        # A drive may or may not use the space outside a small span as spare area.
+        gain = target.size_bytes / workload.range.length_bytes if drive.fast else 1.0
+        write_rate = _write_rate(workload, hint, gain, fast=drive.fast)
+        unknown = LEAST_SPARE_SHARE if drive.at_once else UNKNOWN_SPARE_SHARE
+        spare = unknown if how.spare_share is None else how.spare_share
+        spare = 0.0 if workload.paced else spare
         # If each write replaces a whole mapping unit, the host writes fewer bytes than the flash
         # does.
-        share = 1 / workload.overwrites(self.unit_bytes)
-        return _repeat_costs(workload, how, target, hint, drive, share)
+        host_share = 1 / workload.overwrites(self.unit_bytes)
+        fill_s = host_share * target.size_bytes / write_rate
+        least_s = max(how.write_window_s, how.unbroken_s)
+        settle_s = max(least_s, spare * fill_s)
+        if not drive.at_once:
+            settle_s *= 2
+        budget_s = max(how.settle_fills * fill_s, 2 * least_s)
+        settle_s = min(settle_s, budget_s, how.settle_s or math.inf)
+        past_buffer = MIN_BUFFERS_PER_WINDOW * target.write_buffer_bytes / how.repeats / write_rate
+        counted_s = max(how.measure_s, min(past_buffer, longest_window_s(how.measure_s)))
+        return settle_s + counted_s, write_rate * (settle_s + counted_s)
 
     def _alike(self, one: Workload, other: Workload) -> bool:
         """Tell whether two loads leave the data in the same layout."""
         return one.layout_on(self.unit_bytes) == other.layout_on(self.unit_bytes)
 
     def _later(self, place: int) -> list[Point]:
-        """Return the points of all groups after group number `place`."""
         return [point for group in self.groups[place + 1 :] for point in group]
-
-    def _unbroken(self) -> list[str]:
-        """Return notes on long repeats, which run without a break to prove that a rate lasts."""
-        if not self.how.unbroken_s:
-            return []
-        return [
-            "to prove that its rate lasts, the heaviest of the reads and the heaviest of the mixes "
-            f"run without a break for {format_duration(LONG * self.how.unbroken_s)} or more; so do "
-            f"writes for {format_duration(self.how.unbroken_s)}, if the warm-up does not prove it"
-        ]
-
-    def _unsettled(self) -> list[str]:
-        """Return the plan's note: how many extra repeats a point gets if some did not settle."""
-        if not self.extra.unsettled:
-            return []
-        return [
-            f"up to {self.extra.unsettled} more repeats of a point of which some had not settled; "
-            "all of them count"
-        ]
-
-    def _past_buffer(self, target: TargetInfo) -> list[str]:
-        """Return notes on how much a point must write to exceed the drive's known buffer."""
-        if not target.write_buffer_bytes or not self.destructive:
-            return []
-        size = target.write_buffer_bytes
-        total = format_size(round(MIN_BUFFERS_PER_WINDOW * size))
-        return [
-            f"the windows of a point that writes go on until they wrote {total} together, "
-            f"{MIN_BUFFERS_PER_WINDOW:g} times the write buffer of {format_size(size)}"
-        ]
 
     def units(self, context: Context, done: Sequence[Repeat]) -> Iterator[Unit[PlannedRepeat]]:
         """Yield one group's repeats pass by pass, then its extra repeats, then the next group.
@@ -345,7 +342,7 @@ class PointStage(PlainStage):
                     repeats = by_point(done)
                     lasting = self._lasting(context, repeats)
                     usual_s, later = self.how.unbroken_s, self._later(place)
-                    known = planned_repeat(one, group, repeats, usual_s, lasting, later)
+                    known = with_unbroken(one, group, repeats, usual_s, lasting, later)
                     yield _unit(known, number, more)
                     number += 1
                 wanted = next_extra_pass(
@@ -370,13 +367,12 @@ class PointStage(PlainStage):
         """Return, by index of a group, the writes that change the layout before this group."""
         if self.returns_to is None or self.kind not in (StageKind.SWEEP, StageKind.SPAN):
             return {}
-        spans = self.kind is StageKind.SPAN
         return conversions(
             self.name,
             self.groups,
             self.returns_to,
             again=self._again,
-            spans=spans,
+            spans=self.kind is StageKind.SPAN,
             unit_bytes=self.unit_bytes,
         )
 
@@ -523,7 +519,7 @@ class PointStage(PlainStage):
             again=again,
             conversions=tuple(converted),
             order=tuple(f"{one.point}/repeat-{one.repeat:02d}" for one in done),
-            declared=_declared(self.extra) if self.extra.most else None,
+            declared=self.extra if self.extra.most_repeats else None,
             host_ceiling_iops=ceilings,
         )
         more = repeat_findings(self.extra, repeats, self.repeats, self.name)
@@ -541,19 +537,10 @@ class PointStage(PlainStage):
         for members, number in product(
             filter(None, (writing, reading)), range(1, self.repeats + 1)
         ):
-            order = list(members)
-            Random(derived_seed(seed, self.name, "order", number)).shuffle(order)
+            order = shuffled(self.name, members, number, seed)
             if number == 1:
                 order.sort(key=lambda point: _first_order(point, group))
-            yield [
-                PlannedRepeat(
-                    point=point,
-                    repeat=number,
-                    pass_order=place,
-                    seed=derived_seed(seed, self.name, point.id, number),
-                )
-                for place, point in enumerate(order)
-            ]
+            yield planned_pass(self.name, order, number, seed)
 
     def _ceilings(
         self, context: Context, repeats: Mapping[str, Sequence[Repeat]]
@@ -602,8 +589,7 @@ class PointStage(PlainStage):
         ceilings: Mapping[str, float],
         again: Repeat | None,
         lasting: Sequence[Lasting],
-    ) -> Iterable[PointResult]:
-        """Return the result of each point that has repeats, computed from all its repeats."""
+    ) -> Iterator[PointResult]:
         around = self._around(context, again)
         _, needed = self._warmed(context)
         by_rule = replace(
@@ -653,49 +639,6 @@ def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:
         point=one.point.id,
         repeat=one.repeat,
     )
-
-
-def _declared(extra: ExtraRule) -> DeclaredExtra:
-    return DeclaredExtra(
-        most_repeats=extra.most,
-        unsettled_repeats=extra.unsettled,
-        widest_interval_percent=None if extra.width is None else 100 * extra.width,
-        against_disturbance=extra.against_disturbance,
-    )
-
-
-def _repeat_costs(
-    workload: Workload,
-    how: Measuring,
-    target: TargetInfo,
-    hint: RateHint,
-    drive: PlanEnd,
-    host_share: float,
-) -> tuple[float, float]:
-    """Estimate the seconds and the bytes written of one repeat.
-
-    `host_share` is the bytes that the host writes per byte of flash that becomes invalid.
-    """
-    if not workload.writes:
-        settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
-        settle_s = min(max(settle_s, how.unbroken_s), how.settle_s or math.inf)
-        return settle_s + how.measure_s, 0.0
-    # A drive may or may not use the space outside a small span as spare area.
-    gain = target.size_bytes / workload.range.length_bytes if drive.fast else 1.0
-    write_rate = _write_rate(workload, hint, gain, fast=drive.fast)
-    unknown = LEAST_SPARE_SHARE if drive.at_once else UNKNOWN_SPARE_SHARE
-    spare = unknown if how.spare_share is None else how.spare_share
-    spare = 0.0 if workload.paced else spare
-    fill_s = host_share * target.size_bytes / write_rate
-    settle_s = max(how.write_window_s, how.unbroken_s, spare * fill_s)
-    if not drive.at_once:
-        settle_s *= 2
-    least_s = max(how.write_window_s, how.unbroken_s)
-    budget_s = max(how.settle_fills * fill_s, 2 * least_s)
-    settle_s = min(settle_s, budget_s, how.settle_s or math.inf)
-    past_buffer = MIN_BUFFERS_PER_WINDOW * target.write_buffer_bytes / how.repeats / write_rate
-    counted_s = max(how.measure_s, min(past_buffer, how.longest_s()))
-    return settle_s + counted_s, write_rate * (settle_s + counted_s)
 
 
 def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) -> float:

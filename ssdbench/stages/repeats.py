@@ -28,6 +28,7 @@ from random import Random
 from ssdbench.engine.stage import derived_seed
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.repeats import ExtraRepeats, WideInterval
+from ssdbench.model.found import DeclaredExtra
 from ssdbench.model.point import Repeat
 from ssdbench.model.workload import Point
 from ssdbench.stages.measuring import PlannedRepeat
@@ -155,21 +156,7 @@ def _weight(point: Point) -> tuple[int, int, str]:
     return max(workload.block_sizes), workload.iodepth * workload.numjobs, point.id
 
 
-@dataclass(frozen=True, slots=True)
-class ExtraRule:
-    """Hold the rules for extra repeats.
-
-    `most` is the largest number of repeats that a point gets for a wide interval or disturbance.
-    """
-
-    most: int = 0
-    width: float | None = None  # half the 95 % interval / mean; wider ones get more
-    against_disturbance: bool = False  # repeat until as many as planned were undisturbed
-    unsettled: int = 0  # most extra repeats to get as many settled repeats as planned
-
-    def most_of(self, planned: int) -> int:
-        """Return the largest number of repeats that a point may get."""
-        return max(planned, self.most, planned + self.unsettled)
+NO_EXTRA = DeclaredExtra(most_repeats=0)
 
 
 def interval_width(repeats: Sequence[Repeat]) -> float:
@@ -180,16 +167,17 @@ def interval_width(repeats: Sequence[Repeat]) -> float:
     return (interval.high - interval.low) / 2 / mean if interval and mean > 0 else float("inf")
 
 
-def extra_reasons(extra: ExtraRule, repeats: Sequence[Repeat], planned: int) -> list[str]:
+def extra_reasons(extra: DeclaredExtra, repeats: Sequence[Repeat], planned: int) -> list[str]:
     """Return why a point gets one more repeat; empty if it needs none or has the allowed number."""
     found = []
     settled = sum(repeat.settled for repeat in repeats)
     lasts = all(repeat.settled for repeat in repeats if repeat.unbroken_s)
-    if settled < planned and lasts and len(repeats) < planned + extra.unsettled:
+    if settled < planned and lasts and len(repeats) < planned + extra.unsettled_repeats:
         found.append(f"{len(repeats) - settled} not settled")
-    if len(repeats) >= extra.most:
+    if len(repeats) >= extra.most_repeats:
         return found
-    if extra.width is not None and (width := interval_width(repeats)) > extra.width:
+    widest = extra.widest_interval_percent
+    if widest is not None and (width := interval_width(repeats)) > widest / 100:
         found.append(f"interval of {100 * width:.2g} %")
     sound = sum(not repeat.disturbed for repeat in repeats)
     if extra.against_disturbance and sound < planned:
@@ -201,7 +189,7 @@ def next_extra_pass(
     name: str,
     points: Sequence[Point],
     repeats: Mapping[str, Sequence[Repeat]],
-    extra: ExtraRule,
+    extra: DeclaredExtra,
     *,
     planned: int,
     seed: int,
@@ -216,28 +204,35 @@ def next_extra_pass(
     ]
     number = min((len(repeats.get(p.id, ())) for p in wanting), default=0) + 1
     order = [point for point in wanting if len(repeats.get(point.id, ())) + 1 == number]
+    return planned_pass(name, shuffled(name, order, number, seed), number, seed)
+
+
+def shuffled(name: str, points: Sequence[Point], number: int, seed: int) -> list[Point]:
+    """Return the points in the random order of pass `number` of a stage."""
+    order = list(points)
     Random(derived_seed(seed, name, "order", number)).shuffle(order)
+    return order
+
+
+def planned_pass(name: str, order: Sequence[Point], number: int, seed: int) -> list[PlannedRepeat]:
+    """Return one repeat of each point, in this order, as pass `number` of a stage."""
     return [
-        PlannedRepeat(
-            point=point,
-            repeat=number,
-            pass_order=position,
-            seed=derived_seed(seed, name, point.id, number),
-        )
-        for position, point in enumerate(order)
+        PlannedRepeat(point, number, place, derived_seed(seed, name, point.id, number))
+        for place, point in enumerate(order)
     ]
 
 
 def repeat_findings(
-    extra: ExtraRule, repeats: Mapping[str, Sequence[Repeat]], planned: int, stage: str
+    extra: DeclaredExtra, repeats: Mapping[str, Sequence[Repeat]], planned: int, stage: str
 ) -> Iterator[Finding]:
     """Report how many extra repeats were made, and which points still have wide intervals."""
     more = {name: len(own) - planned for name, own in repeats.items() if len(own) > planned}
     if more:
-        most = extra.most_of(planned)
+        most = max(extra.most_repeats, planned + extra.unsettled_repeats)
         yield ExtraRepeats(sum(more.values()), len(more), most).finding(stage=stage)
-    if extra.width is None:
+    if extra.widest_interval_percent is None:
         return
+    widest = extra.widest_interval_percent / 100
     for name, own in repeats.items():
-        if own and (width := interval_width(own)) > extra.width:
-            yield WideInterval(len(own), width, extra.width).finding(point=name, stage=stage)
+        if own and (width := interval_width(own)) > widest:
+            yield WideInterval(len(own), width, widest).finding(point=name, stage=stage)

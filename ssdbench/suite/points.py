@@ -13,6 +13,7 @@ from ssdbench.generator.fio.userworkloads import MeasuredJobs
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.fitting import obstacle
+from ssdbench.model.found import DeclaredExtra
 from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import Profile, SteadyWorkload, spec
 from ssdbench.model.profile.plan import search_limits
@@ -27,7 +28,6 @@ from ssdbench.stages.plannedload import PlannedLoad
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratesearch import FIRST_CLIENTS
-from ssdbench.stages.repeats import ExtraRule
 from ssdbench.stats.bounds.measured import Context as Judged
 from ssdbench.stats.steady.settle import UNBROKEN_S
 from ssdbench.suite import jobfiles
@@ -197,7 +197,6 @@ def _point_stage(
     skipped: Sequence[Finding] = (),
     told: tuple[str, ...] = (),
 ) -> PointStage:
-    """Make a stage that measures points and may add repeats to them."""
     repeats = wanted.repeats or planning.profile.repeats
     extra = wanted.extra
     return PointStage(
@@ -220,17 +219,18 @@ def _point_stage(
     )
 
 
-def _extra(wanted: spec.ExtraRepeats | None) -> ExtraRule:
+def _extra(wanted: spec.ExtraRepeats | None) -> DeclaredExtra:
     if wanted is None:
-        return ExtraRule(unsettled=UNSETTLED)
-    width = wanted.width_percent
-    return ExtraRule(
-        wanted.most, None if width is None else width / 100, wanted.disturbed, UNSETTLED
+        return DeclaredExtra(most_repeats=0, unsettled_repeats=UNSETTLED)
+    return DeclaredExtra(
+        most_repeats=wanted.most,
+        unsettled_repeats=UNSETTLED,
+        widest_interval_percent=wanted.width_percent,
+        against_disturbance=wanted.disturbed,
     )
 
 
 def _measuring(profile: Profile, wanted: spec.Repeated) -> Measuring:
-    """Return how a repeat settles and how long a repeat is measured."""
     settle = wanted.settle or profile.settle
     spare = settle.spare_percent
     return Measuring(

@@ -8,14 +8,14 @@ import pytest
 from ssdbench.engine.journal import Kind
 from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.found import Points
+from ssdbench.model.found import DeclaredExtra, Points
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Repeat
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import Point
 from ssdbench.stages.layouts import ascending
 from ssdbench.stages.points import PointStage
-from ssdbench.stages.repeats import ExtraRule, extra_reasons, interval_width, next_extra_pass
+from ssdbench.stages.repeats import extra_reasons, interval_width, next_extra_pass
 from ssdbench.stats.estimate import t_interval
 from tests.support.fakes import WearyDrive
 from tests.support.runs import QUICK, ARun, a_point, a_workload
@@ -30,6 +30,17 @@ def a_repeat(iops: float, number: int = 1, *, disturbed: bool = False) -> Repeat
     )  # fmt: skip
 
 
+def declared(
+    most: int = 0, *, width: float | None = None, against_disturbance: bool = False
+) -> DeclaredExtra:
+    percent = None if width is None else 100 * width
+    return DeclaredExtra(
+        most_repeats=most,
+        widest_interval_percent=percent,
+        against_disturbance=against_disturbance,
+    )
+
+
 CALM = [a_repeat(100 + n % 2, n) for n in range(10)]
 WILD = [a_repeat(100 + 40 * (n % 2), n) for n in range(10)]
 
@@ -39,7 +50,7 @@ def test_time_goes_where_intervals_are_wide() -> None:
     calm, wild = a_point(drive, "calm"), a_point(drive, "wild")
 
     found = next_extra_pass(
-        "s", (calm, wild), {"calm": CALM, "wild": WILD}, ExtraRule(20, width=0.02),
+        "s", (calm, wild), {"calm": CALM, "wild": WILD}, declared(20, width=0.02),
         planned=10, seed=1,
     )  # fmt: skip
 
@@ -47,14 +58,14 @@ def test_time_goes_where_intervals_are_wide() -> None:
 
 
 def test_no_point_gets_more_than_was_declared() -> None:
-    assert extra_reasons(ExtraRule(10, width=0.02), WILD, planned=10) == []
-    assert extra_reasons(ExtraRule(11, width=0.02), WILD, planned=10)
-    assert extra_reasons(ExtraRule(), WILD, planned=10) == []
+    assert extra_reasons(declared(10, width=0.02), WILD, planned=10) == []
+    assert extra_reasons(declared(11, width=0.02), WILD, planned=10)
+    assert extra_reasons(declared(), WILD, planned=10) == []
 
 
 def test_a_disturbed_repeat_is_made_up_for_and_kept() -> None:
     spoilt = [*CALM[:9], a_repeat(100, 10, disturbed=True)]
-    extra = ExtraRule(12, against_disturbance=True)
+    extra = declared(12, against_disturbance=True)
 
     assert extra_reasons(extra, spoilt, planned=10) == ["1 disturbed"]
     assert extra_reasons(extra, [*spoilt, a_repeat(100, 11)], planned=10) == []
@@ -78,7 +89,7 @@ def points_of(stage: StageResult) -> Points:
     return stage.found
 
 
-def a_run(tmp_path: Path, extra: ExtraRule, *, noise: float) -> ARun:
+def a_run(tmp_path: Path, extra: DeclaredExtra, *, noise: float) -> ARun:
     run = ARun(tmp_path / "run", WearyDrive(noise=noise)).precondition()
     points = (a_point(run.drive, "write"), a_point(run.drive, "read", read=100))
     run.stages.append(PointStage("02-sweep", (points,), 4, QUICK, extra=extra))
@@ -86,7 +97,7 @@ def a_run(tmp_path: Path, extra: ExtraRule, *, noise: float) -> ARun:
 
 
 def test_every_extra_repeat_is_kept_and_told(tmp_path: Path) -> None:
-    stage = a_run(tmp_path, ExtraRule(7, width=1e-6), noise=0.05).go().stages[1]
+    stage = a_run(tmp_path, declared(7, width=1e-6), noise=0.05).go().stages[1]
 
     assert [len(point.repeats) for point in stage.points] == [7, 7]
     told = next(f for f in stage.findings if f.code is Code.EXTRA_REPEATS)
@@ -98,15 +109,15 @@ def test_every_extra_repeat_is_kept_and_told(tmp_path: Path) -> None:
 
 
 def test_a_narrow_interval_asks_for_nothing_more(tmp_path: Path) -> None:
-    stage = a_run(tmp_path, ExtraRule(7, width=0.5), noise=0.001).go().stages[1]
+    stage = a_run(tmp_path, declared(7, width=0.5), noise=0.001).go().stages[1]
 
     assert [len(point.repeats) for point in stage.points] == [4, 4]
     assert not [f for f in stage.findings if f.code is Code.EXTRA_REPEATS]
 
 
 def test_a_killed_run_decides_about_extra_repeats_as_if_it_had_not_been(tmp_path: Path) -> None:
-    whole = a_run(tmp_path / "whole", ExtraRule(7, width=1e-6), noise=0.05).go().stages[1]
-    run = a_run(tmp_path / "cut", ExtraRule(7, width=1e-6), noise=0.05)
+    whole = a_run(tmp_path / "whole", declared(7, width=1e-6), noise=0.05).go().stages[1]
+    run = a_run(tmp_path / "cut", declared(7, width=1e-6), noise=0.05)
     run.drive.on_second = lambda drive, second: setattr(
         run, "signal", 2 if len(drive.starts) >= 11 else None
     )
@@ -122,7 +133,7 @@ def test_a_killed_run_decides_about_extra_repeats_as_if_it_had_not_been(tmp_path
     assert set(done) <= set(run.units(Kind.FINISHED))
 
 
-def a_span_run(tmp_path: Path, extra: ExtraRule, *, noise: float) -> ARun:
+def a_span_run(tmp_path: Path, extra: DeclaredExtra, *, noise: float) -> ARun:
     run = ARun(tmp_path / "run", WearyDrive(noise=noise)).precondition()
     points = tuple(
         Point(id=f"span-{share:g}", sweep="span", workload=a_workload(run.drive, share=share))
@@ -135,7 +146,7 @@ def a_span_run(tmp_path: Path, extra: ExtraRule, *, noise: float) -> ARun:
 
 
 def test_a_span_gets_its_extra_repeats_before_a_larger_one_is_touched(tmp_path: Path) -> None:
-    stage = a_span_run(tmp_path, ExtraRule(5, width=1e-6), noise=0.05).go().stages[1]
+    stage = a_span_run(tmp_path, declared(5, width=1e-6), noise=0.05).go().stages[1]
 
     assert list(points_of(stage).order) == [
         f"span-{share:g}/repeat-{number:02d}" for share in (0.25, 0.5, 1) for number in range(1, 6)
@@ -147,7 +158,7 @@ def test_a_span_gets_its_extra_repeats_before_a_larger_one_is_touched(tmp_path: 
 
 
 def test_only_the_span_that_is_wide_gets_more(tmp_path: Path) -> None:
-    run = a_span_run(tmp_path, ExtraRule(6, width=0.02), noise=0.0005)
+    run = a_span_run(tmp_path, declared(6, width=0.02), noise=0.0005)
     smallest = run.drive.size_bytes // 4
 
     def shaky(drive: WearyDrive, second: Second) -> None:
@@ -164,8 +175,8 @@ def test_only_the_span_that_is_wide_gets_more(tmp_path: Path) -> None:
 
 
 def test_a_killed_span_sweep_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
-    whole = a_span_run(tmp_path / "whole", ExtraRule(5, width=1e-6), noise=0.05).go().stages[1]
-    run = a_span_run(tmp_path / "cut", ExtraRule(5, width=1e-6), noise=0.05)
+    whole = a_span_run(tmp_path / "whole", declared(5, width=1e-6), noise=0.05).go().stages[1]
+    run = a_span_run(tmp_path / "cut", declared(5, width=1e-6), noise=0.05)
     run.drive.on_second = lambda drive, second: setattr(
         run, "signal", 2 if len(drive.starts) >= 6 else None
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.model.finding import Code, Severity
-from ssdbench.model.found import Points
+from ssdbench.model.found import DeclaredExtra, Points
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Repeat
 from ssdbench.model.result import RunResult
@@ -14,7 +14,6 @@ from ssdbench.stages.layouts import ascending, by_layout
 from ssdbench.stages.measuring import Measuring, PlannedRepeat
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.repeats import (
-    ExtraRule,
     Lasting,
     extra_reasons,
     kind,
@@ -263,7 +262,7 @@ SETTLED += [a_repeat(number, steady=True) for number in range(2, 10)]
 
 
 def test_a_repeat_that_did_not_settle_is_made_up_for_at_most_three_times() -> None:
-    extra = ExtraRule(unsettled=3)
+    extra = DeclaredExtra(most_repeats=0, unsettled_repeats=3)
     nine = [*SETTLED, a_repeat(10, steady=False)]
     point = a_point(DRIVE, "writes")
 
@@ -278,7 +277,7 @@ def test_a_repeat_that_did_not_settle_is_made_up_for_at_most_three_times() -> No
 def test_a_point_whose_unbroken_repeat_was_not_flat_gets_no_extra_ones() -> None:
     moving = [a_repeat(1, steady=False, unbroken_s=1800), *SETTLED[1:], a_repeat(10, steady=True)]
 
-    assert not extra_reasons(ExtraRule(unsettled=3), moving, 10)
+    assert not extra_reasons(DeclaredExtra(most_repeats=0, unsettled_repeats=3), moving, 10)
 
 
 @pytest.mark.parametrize(("settled", "severity"), [(2, Severity.WARNS), (3, Severity.INVALIDATES)])
