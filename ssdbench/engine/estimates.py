@@ -309,7 +309,6 @@ def host_wait(
 
 
 def _simulation_s(seconds: float, bytes_written: float, hint: RateHint) -> float:
-    """Return the real seconds that a host usually needs to simulate these seconds and bytes."""
     reads = seconds * hint.random_read_iops[0] * READING_SHARE
     pages = bytes_written / BLOCK_BYTES
     return HOST_S_PER_REQUEST * (reads + pages) + seconds * STARTING_SHARE

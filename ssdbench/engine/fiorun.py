@@ -64,7 +64,7 @@ class FioRun:
         self._planned_bytes = planned_bytes(self._jobs)
         self._largest_bytes = 0
         self._stopped = False
-        self._running: Running | None = None
+        self._running: Running  # from the beginning of the `with` block on
         self._outcome: Outcome | None = None
         self._stack = ExitStack()
         self._alive_at = context.wall()
@@ -88,7 +88,7 @@ class FioRun:
 
     def __iter__(self) -> Iterator[Second]:
         """Yield each measured second until the jobs end; after `stop`, only add up their bytes."""
-        for second in self._now_running():
+        for second in self._running:
             self._count(second)
             if self._stopped:
                 continue
@@ -116,7 +116,7 @@ class FioRun:
         """End the jobs; the seconds that were recorded so far stay valid."""
         if not self._stopped:
             self._stopped = True
-            self._now_running().stop()
+            self._running.stop()
 
     def run_out(self) -> Self:
         """Wait until the jobs have ended."""
@@ -127,14 +127,14 @@ class FioRun:
     def outcome(self) -> Outcome:
         """Return the totals and logs of all jobs that ended. Raises the generator's errors."""
         if self._outcome is None:
-            self._outcome = self._now_running().outcome()
+            self._outcome = self._running.outcome()
             self._context.unit.io_errors += sum(job.io_errors for job in self._outcome.jobs)
             self._recount(self._outcome)
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
         """Return the I/Os that a job logged; works even if `outcome` raises an error."""
-        return self._now_running().logged(job)
+        return self._running.logged(job)
 
     def _recount(self, outcome: Outcome) -> None:
         """Replace the kernel's number of I/Os by the generator's, if I/Os have several sizes.
@@ -190,11 +190,6 @@ class FioRun:
             read_ios=ios([job.read for job in jobs], "read_bytes"),
             write_ios=ios([job.write for job in jobs], "write_bytes"),
         )
-
-    def _now_running(self) -> Running:
-        if self._running is None:
-            raise RuntimeError("a FioRun can be used only inside its `with` block")
-        return self._running
 
     def _count(self, second: Second) -> None:
         self.bytes_read += second.read_bytes

@@ -1,7 +1,7 @@
 """Check that host and drive have everything that a run needs, and find possible disturbances."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
@@ -201,10 +201,8 @@ def engine_support(info: TargetInfo | None = None) -> EngineSupport:
     if info is None:
         return found
     kernel = kernel_name(info)
-    return EngineSupport(
-        engines,
-        found.refused,
-        found.commands,
+    return replace(
+        found,
         polls=bool(kernel) and topology(kernel).polls,
         generic=bool(kernel) and generic_node(kernel) is not None,
         most_command_bytes=_most_command_bytes(kernel) if kernel else None,

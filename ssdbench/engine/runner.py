@@ -8,7 +8,6 @@ import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from ssdbench import __version__
@@ -158,13 +157,9 @@ def require_same(
             f"it is {info.id} of {info.size_bytes} bytes, but the run was begun on {begun_on} of "
             f"{size_bytes} bytes",
         )
-    if not reasons:
-        return
-    raise TargetRefused(
-        info.name,
-        reasons,
-        hint="Attach the drive that the run was begun on, or start a new run.",
-    )
+    if reasons:
+        hint = "Attach the drive that the run was begun on, or start a new run."
+        raise TargetRefused(info.name, reasons, hint=hint)
 
 
 class Runner:
@@ -201,7 +196,12 @@ class Runner:
         check_limits(plans, self._order.limits)
         journal = Journal.create(self._store.path / NAME)
         info, flash = self._session.info, self._flash_written()
-        idle = self._idle_watts()
+        idle = idle_watts(
+            self._session.drive_watts,
+            self._power,
+            sleep=self._world.sleep,
+            hurried=lambda: self._world.interrupted() is not None,
+        )
         journal.append(
             Kind.RUN,
             data={
@@ -297,8 +297,8 @@ class Runner:
             return
         again = None
         if not any(record.stage == first.name for record in journal.records):  # else keep the plan
-            hint = hint_from_results(self._order.hint, [result.found for result in self._results])
-            again = self._order.replan(hint, self._meter.seconds, self._meter.bytes_written)
+            spent = self._meter
+            again = self._order.replan(self._hint(), spent.seconds, spent.bytes_written)
         if again is not None:
             self._stages = [*prepared, *again.stages[self._at :]]
             self._order = replace(
@@ -310,16 +310,19 @@ class Runner:
     def _announce(self, stage: AnyStage) -> None:
         """Tell the user that a stage begins, with estimates from the rates of earlier stages."""
         seconds, (ends, wait, _) = self._foreseen()
-        count, expected = len(self._stages), self._likely_ends() if ends else None
+        count, expected = len(self._stages), None
+        if ends:
+            info, hint = self._session.info, self._hint()
+            left = [likely(one, info, hint) for one in self._stages[self._at - 1 :]]
+            expected = ends_after(self._meter.seconds, left)
         self._world.emit(
             StageStarted(stage.name, stage.title, self._at, count, seconds, ends, wait, expected)
         )
 
-    def _likely_ends(self) -> Range:
-        """Estimate the likely end of the run from the rates that finished stages measured."""
-        hint = hint_from_results(self._order.hint, [result.found for result in self._results])
-        left = [likely(one, self._session.info, hint) for one in self._stages[self._at - 1 :]]
-        return ends_after(self._meter.seconds, left)
+    def _hint(self, seen: Found | None = None) -> RateHint:
+        """Return the likely rates, by what finished stages and `seen` of this one measured."""
+        found = [result.found for result in self._results]
+        return hint_from_results(self._order.hint, found if seen is None else [*found, seen])
 
     def _foreseen(
         self, at_work_s: float = 0.0, seen: Found | None = None, unit: AtWork = NOT_BEGUN
@@ -332,9 +335,7 @@ class Runner:
         how long the current stage has run, and `unit` describes its current unit. `seen` has the
         rates that the current stage has measured so far.
         """
-        info, spent = self._session.info, self._meter
-        found = [result.found for result in self._results]
-        hint = hint_from_results(self._order.hint, found if seen is None else [*found, seen])
+        info, spent, hint = self._session.info, self._meter, self._hint(seen)
         stage, *later = (shown_plan(one, info, hint) for one in self._stages[self._at - 1 :])
         rest = shown_plan(self._stages[self._at - 1].after(unit.done), info, hint)
         if at_work_s > stage.seconds[1] or unit.since_s > rest.seconds[1]:
@@ -348,10 +349,6 @@ class Runner:
             host_wait(part, hint, host_s=host_s, done=done) for part in (left, left[:1])
         )
         return stage.seconds, (ends, of_run, of_stage)
-
-    def _foreseen_since(self, begun_s: float, seen: Found | None, unit: AtWork) -> Foreseen:
-        """Estimate the run's end and real time left; the current stage began at `begun_s`."""
-        return self._foreseen(self._meter.seconds - begun_s, seen, unit)[1]
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
         """Run a stage, or reuse its stored result; return False if the run must end."""
@@ -394,6 +391,7 @@ class Runner:
             self._order = replace(self._order, settings=(*self._order.settings, *made))
 
     def _context(self, journal: Journal, stage: AnyStage) -> Context:
+        begun_s, size_bytes = self._meter.seconds, self._session.info.size_bytes
         return Context(
             session=self._session,
             store=self._store.stage(stage.name),
@@ -415,16 +413,14 @@ class Runner:
                 stage.name,
                 emit=self._world.emit,
                 wall=self._world.wall,
-                written_fills=self._written_fills,
+                written_fills=lambda: self._meter.bytes_written / size_bytes,
                 ran_s=lambda: self._meter.seconds,
-                foreseen=partial(self._foreseen_since, self._meter.seconds),
+                foreseen=lambda seen, unit: self._foreseen(
+                    self._meter.seconds - begun_s, seen, unit
+                )[1],
                 simulated=self._session.info.simulated,
             ),
         )
-
-    def _written_fills(self) -> float | None:
-        size = self._session.info.size_bytes
-        return self._meter.bytes_written / size if size else None
 
     def _finish(self, journal: Journal, *, failed: str = "") -> RunResult:
         signal_number = self._world.interrupted()
@@ -449,6 +445,8 @@ class Runner:
             flushed = any(map(_flushed, self._results))
             for finding in cache_findings(cache, simulated=info.simulated, some_flushed=flushed):
                 self._raise(finding)
+        first = journal.records[0].data
+        idle = first.get(IDLE)
         result = RunResult(
             run_id=self._order.run_id,
             title=self._order.title,
@@ -467,10 +465,8 @@ class Runner:
             bytes_written=self._meter.bytes_written,
             endurance_tb=self._order.plan.endurance_tb,
             budget=self._order.budget,
-            flash_written=flash_written_between(
-                journal.records[0].data.get(FLASH), self._flash_written()
-            ),
-            idle_watts=_idle_before(journal),
+            flash_written=flash_written_between(first.get(FLASH), self._flash_written()),
+            idle_watts=None if idle is None else Estimate.model_validate(idle),
             write_cache=cache,
             interrupted=signal_number is not None,
         )
@@ -525,15 +521,6 @@ class Runner:
         """Read the bytes written to flash; do not wait for a slow counter after a user's Ctrl-C."""
         return self._session.flash_written(hurried=lambda: self._world.interrupted() is not None)
 
-    def _idle_watts(self) -> Estimate | None:
-        """Measure the drive's idle power before its first request; None if nothing measures it."""
-        return idle_watts(
-            self._session.drive_watts,
-            self._power,
-            sleep=self._world.sleep,
-            hurried=lambda: self._world.interrupted() is not None,
-        )
-
     def _compare_host(self, journal: Journal) -> None:
         """Report which facts of the host changed since the run began, unless already reported."""
         before = _host_before(journal)
@@ -563,12 +550,6 @@ def _host_before(journal: Journal) -> Mapping[str, str]:
     """Return the host's facts at the start of the run; empty if an old journal lacks them."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
-
-
-def _idle_before(journal: Journal) -> Estimate | None:
-    """Return the drive's idle power at the start of the run; None if it was not measured."""
-    found = journal.records[0].data.get(IDLE)
-    return Estimate.model_validate(found) if isinstance(found, Mapping) else None
 
 
 def _has_result(journal: Journal, store: RunStore) -> bool:

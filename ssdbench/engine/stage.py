@@ -26,7 +26,6 @@ from ssdbench.errors import SsdbenchError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.host.files import make_directory
 from ssdbench.host.sensors import Heat
-from ssdbench.model.base import Model
 from ssdbench.model.finding import Finding
 from ssdbench.model.found import AnyFound
 from ssdbench.model.kind import StageKind
@@ -195,14 +194,6 @@ class StagePlan:
 LEAST_AHEAD_BYTES = 1 << 26  # a writing stage starts only if --max-writes leaves this much
 
 
-class Spent(Model):
-    """Hold the time and bytes that a run used, in the form of journal records."""
-
-    seconds: float = 0.0  # on the target's clock
-    bytes_read: int = 0
-    bytes_written: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class UsedUp:
     """Describe a limit of the user that is reached."""
@@ -229,12 +220,11 @@ class Meter:
             "bytes_written": self.bytes_written,
         }
 
-    def restore(self, spent: Mapping[str, object]) -> None:
+    def restore(self, spent: Mapping[str, Any]) -> None:
         """Set time and bytes from a journal record; values missing in the record stay unchanged."""
-        known = {name: spent[name] for name in Spent.model_fields if name in spent}
-        found = Spent.model_validate({**self.spent(), **known})
-        self.seconds, self.bytes_read = found.seconds, found.bytes_read
-        self.bytes_written = found.bytes_written
+        self.seconds = float(spent.get("seconds", self.seconds))
+        self.bytes_read = spent.get("bytes_read", self.bytes_read)
+        self.bytes_written = spent.get("bytes_written", self.bytes_written)
 
     def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
         """Add seconds of the target's clock and bytes to those that the run has used."""

@@ -14,7 +14,7 @@ from ssdbench.host.sensors import Heat
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import ErrorsCounted, ThrottlingCounted, TooHot
 from ssdbench.model.findings.host import AnsweredLate
-from ssdbench.model.point import HostDuring, PowerDuring, SlowDuring
+from ssdbench.model.point import SlowDuring
 from ssdbench.model.rundirectory import HOST_SERIES, POWER, TEMPERATURE
 from ssdbench.sim.ublk import Lateness, at_most_ns, lateness_of
 from ssdbench.stats.histogram import Histogram
@@ -133,7 +133,7 @@ class UnitWatch:
 
     def __init__(self, context: Context) -> None:
         self._directory = context.directory()
-        self._host = HostSeries(
+        self.host = HostSeries(
             simulated=context.target.simulated, read=context.activity, wall=context.wall
         )
         self._heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
@@ -141,25 +141,25 @@ class UnitWatch:
         self._late = LateWatch(partial(lateness_of, context.target.node))
         self._monitor = context.session.latency_monitor
         self._slow_before = self._monitor()
-        self._power = PowerWatch(context.session.drive_watts, context.power, wall=context.wall)
+        self.power = PowerWatch(context.session.drive_watts, context.power, wall=context.wall)
 
     def look(self, second: Second, phase: str) -> None:
         """Handle one second of the unit: read the sensors and the host every 10 s."""
         self._heat.look(second.t_s, phase)
-        self._host.look(second.t_s, phase, second.foreign_ios)
-        self._power.look(phase)
+        self.host.look(second.t_s, phase, second.foreign_ios)
+        self.power.look(phase)
 
     def end(self, t_s: float) -> None:
         """Read host, temperature and power meter after the unit's last request."""
-        self._host.end(t_s)
+        self.host.end(t_s)
         self._heat.end(t_s)
-        self._power.end()
+        self.power.end()
 
     def write(self) -> None:
         """Store the series of host, temperature and power in the directory of the unit."""
         self._heat.write(self._directory / TEMPERATURE)
-        self._host.write(self._directory / HOST_SERIES)
-        self._power.write(self._directory / POWER)
+        self.host.write(self._directory / HOST_SERIES)
+        self.power.write(self._directory / POWER)
 
     def findings(self) -> list[Finding]:
         """Return findings about a disturbed host, a hot drive, throttling and errors.
@@ -167,12 +167,8 @@ class UnitWatch:
         A power meter that gave no readings for too long, and a simulated drive that answered late,
         also get a finding.
         """
-        watches = (self._host, self._heat, self._throttled, self._late, self._power)
+        watches = (self.host, self._heat, self._throttled, self._late, self.power)
         return [finding for watch in watches for finding in watch.findings()]
-
-    def host_during(self) -> HostDuring | None:
-        """Summarize what the host did in the measured phase; None for a simulated drive."""
-        return self._host.during()
 
     def slow_during(self, host: Histogram) -> SlowDuring | None:
         """Count slow requests by the drive's latency monitor; None without a usable monitor.
@@ -184,7 +180,3 @@ class UnitWatch:
         if before is None or after is None or (more := after.since(before)) is None:
             return None
         return slow_requests(host, more, after.thresholds_ms)
-
-    def power_during(self) -> PowerDuring | None:
-        """Return the drive's mean power in the measured phase; None if nothing measured it."""
-        return self._power.during()

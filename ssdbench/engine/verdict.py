@@ -22,6 +22,7 @@ from ssdbench.model.target import LACKS, TAKEN, TargetInfo, TargetKind
 from ssdbench.stats.planning.runplan import fullest, named, used
 
 NO_PLAN = CapacityPlan()
+ANSWERS = RateFound | LoadFound | ReplayFound  # results for planning that have no points
 
 
 def since_purge(results: Sequence[StageResult]) -> Sequence[StageResult]:
@@ -60,9 +61,7 @@ def run_verdict(
     If the drive was measured at several fill levels, only the highest level decides.
     """
     points = [point for stage in stages for point in stage.points]
-    rated = [
-        stage for stage in stages if isinstance(stage.found, RateFound | LoadFound | ReplayFound)
-    ]
+    rated = [stage for stage in stages if isinstance(stage.found, ANSWERS)]
     if (points or rated) and not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     needed = needed_points(points, plan)
@@ -80,11 +79,8 @@ def run_verdict(
 
 def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
     """Return all stages, except preparing stages after the last stage with numbers for planning."""
-    numbers = [
-        n
-        for n, stage in enumerate(stages)
-        if stage.points or isinstance(stage.found, RateFound | LoadFound | ReplayFound)
-    ]
+    numbered = enumerate(stages)
+    numbers = [n for n, stage in numbered if stage.points or isinstance(stage.found, ANSWERS)]
     last = max(numbers, default=len(stages))
     return [stage for n, stage in enumerate(stages) if n < last or not KINDS[stage.kind].prepares]
 
@@ -97,7 +93,7 @@ def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[Poi
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
     """Return a finding if the plan can use no point, or if points it does not use are invalid."""
     points = [point for stage in stages for point in stage.points]
-    rated = any(isinstance(stage.found, RateFound | LoadFound | ReplayFound) for stage in stages)
+    rated = any(isinstance(stage.found, ANSWERS) for stage in stages)
     if not (points or rated) or not named(plan):
         return ()
     needed = needed_points(points, plan)

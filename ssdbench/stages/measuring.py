@@ -8,7 +8,6 @@ rate. The settle phase is stored but not counted.
 Overhead: one generator start per repeat.
 """
 
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.series import Recorder, upper_limit
+from ssdbench.engine.series import Recorder, save_arrays, upper_limit
 from ssdbench.engine.stage import Context, Unit, derived_seed
 from ssdbench.engine.unitwatch import UnitWatch
 from ssdbench.errors import UsageError
@@ -52,7 +51,6 @@ from ssdbench.stats.steady.window import (
     Needed,
     Phase,
     Section,
-    longest_window_s,
     needed_window,
 )
 from ssdbench.units import NS_PER_S
@@ -88,10 +86,6 @@ class Measuring:
     repeats: int = 10  # together they must exceed the drive's write buffer
     settle_s: float | None = None  # longest settling; reads stop after READ_BUDGET windows
     unbroken_s: float = 0.0  # how long a point's long repeat runs before its window
-
-    def longest_s(self) -> float:
-        """Return the longest window, in seconds, that may be used to exceed the drive's buffer."""
-        return longest_window_s(self.measure_s)
 
     def read_budget_s(self) -> float:
         """Return the seconds after which a read-only point stops settling, flat or not."""
@@ -129,10 +123,9 @@ def measure(
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
     free = workload.writes and not workload.paced
     buffer = buffer_bytes(context.target, context.results) if free else 0
-    unbroken_s = asked.unbroken_s
     rule = replace(
         _rule(context, workload, how, buffer),
-        unbroken_s=unbroken_s,
+        unbroken_s=asked.unbroken_s,
         from_s=asked.from_s,
         level_iops=asked.level_iops,
     )
@@ -156,7 +149,7 @@ def measure(
     told_before = context.session.health_written_bytes() if past else None
     uncounted_s = min(rule.window_s, math.inf if how.settle_s is None else how.settle_s)
     with FioRun(context, [job], phase="settle", step_s=STEP_S, uncounted_s=uncounted_s) as run:
-        if unbroken_s:
+        if asked.unbroken_s:
             series = run.series
             section.sized = lambda verdict: needed.over(_needed_by(_flat(series, verdict), how))
         context.reporter.being(lambda: _state(run, section))
@@ -179,10 +172,10 @@ def measure(
         to_s=run.length_s,
     )
     write_measured(context.directory() / HISTOGRAMS, measured)
-    told = log_written_between(
-        told_before, context.session.health_written_bytes() if past else None
-    )
-    apart = passed_by(run.bytes_written, told, directory=context.directory() if past else None)
+    apart: list[Finding] = []
+    if past:
+        told = log_written_between(told_before, context.session.health_written_bytes())
+        apart = _passed_by(run.bytes_written, told, context.directory())
     slow = watched.slow_during(
         Histogram.merged(side.latency for job in outcome.jobs for side in (job.read, job.write))
     )
@@ -197,7 +190,7 @@ def measure(
         counts_from_s=section.counts_from_s,
         at_fills=at_fills,
         at_s=at_s,
-        unbroken_s=unbroken_s,
+        unbroken_s=asked.unbroken_s,
         settled_after_s=_settled_after_s(section, run.series, workload, how),
         measure_from_s=from_s,
         measure_to_s=run.length_s,
@@ -208,8 +201,8 @@ def measure(
                 context, asked, section, measured, [*apart, *watched.findings(), *_slow(slow)]
             )
         ),
-        host=watched.host_during(),
-        power=watched.power_during(),
+        host=watched.host.during(),
+        power=watched.power.during(),
         slow=slow,
         artifacts=context.store.relative(context.directory()),
     )
@@ -224,8 +217,7 @@ def _slow(slow: SlowDuring | None) -> list[Finding]:
     return [SlowRequests(sum(slow.of_drive), sum(slow.of_host), least_ms).finding()]
 
 
-def spare_bytes(context: Context, how: Measuring) -> float:
-    """Return the drive's spare area in bytes, from the profile or the drive, or a guess."""
+def _spare_bytes(context: Context, how: Measuring) -> float:
     if how.spare_share is not None:
         return how.spare_share * context.target.size_bytes
     known = context.session.spare_bytes
@@ -238,7 +230,7 @@ def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> 
     if workload.paced:  # a fixed rate may take days; the warm-up has written enough
         return Settle(0.0, window_s=how.write_window_s)
     unit_bytes = proven_unit(context.results)
-    missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload, unit_bytes))
+    missing = max(0.0, _spare_bytes(context, how) - context.recent.of(workload, unit_bytes))
     missing = max(missing, BUFFERS_BEFORE * buffer)  # a pause may have emptied the buffer
     fills = missing / workload.range.length_bytes
     return Settle(fills, window_s=how.write_window_s)
@@ -293,7 +285,6 @@ def _follow(
     size_bytes: int,
     overwrites: float,
 ) -> None:
-    """Handle one second of a repeat: let the repeat settle, measure or end."""
     if section.phase is Phase.MEASURE:
         section.foreign_ios += second.foreign_ios
     replaced = run.bytes_written * overwrites  # overwritten bytes of flash
@@ -315,7 +306,6 @@ def _follow(
 
 
 def _state(run: FioRun, section: Section) -> str:
-    """Return a text for the progress line: settling or measuring, and how long."""
     t_s = run.length_s
     if section.window is None or section.from_s is None:
         return f"settling, {section.state()}"
@@ -340,12 +330,12 @@ def _measured(
     busiest = max(
         (job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs), default=0
     )
+    counts: dict[str, Any] = {
+        name: series.column(name)[window].astype(np.int64) for name in SECONDS[1:]
+    }
     measured = Measured(
         duration_s=series.column("duration_s")[window],
-        read_ios=series.column("read_ios")[window].astype(np.int64),
-        write_ios=series.column("write_ios")[window].astype(np.int64),
-        read_bytes=series.column("read_bytes")[window].astype(np.int64),
-        write_bytes=series.column("write_bytes")[window].astype(np.int64),
+        **counts,
         read=outcome.latency("read", from_s=from_s, to_s=to_s),
         write=outcome.latency("write", from_s=from_s, to_s=to_s),
         flush=Histogram.merged(job.flushes.latency for job in outcome.jobs),
@@ -374,16 +364,12 @@ def latency_parts(
 
 def _with_whole(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
     """Add, for each stream, numbers that fio reports only for its whole run: flushes and bytes."""
-    whole = _each(jobs, len(seen))
-    return tuple(
-        replace(one, flush=job.flushes.latency, moved_bytes_per_s=_moved_bytes_per_s(job))
-        for one, job in zip(seen, whole, strict=True)
-    )
-
-
-def _moved_bytes_per_s(job: JobOutcome) -> float:
-    runtime_s = max(job.read.runtime_s, job.write.runtime_s)
-    return (job.read.bytes + job.write.bytes) / runtime_s if runtime_s else 0.0
+    found = []
+    for one, job in zip(seen, _each(jobs, len(seen)), strict=True):
+        runtime_s = max(job.read.runtime_s, job.write.runtime_s)
+        moved = (job.read.bytes + job.write.bytes) / runtime_s if runtime_s else 0.0
+        found.append(replace(one, flush=job.flushes.latency, moved_bytes_per_s=moved))
+    return tuple(found)
 
 
 def _each(jobs: Sequence[JobOutcome], streams: int) -> tuple[JobOutcome, ...]:
@@ -425,32 +411,19 @@ def write_measured(path: Path, measured: Measured) -> None:
     for name, seen in (("streams", measured.streams), ("streams_whole", measured.streams_whole)):
         of_streams |= arrays_of(**{name: [s.histogram(d) for s in seen for d in OF_STREAM]})
         of_streams[name] = of_streams[name].reshape(len(seen), len(OF_STREAM), BINS)
-    buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
-        allow_pickle=False,
-        **arrays_of(
-            read=measured.read,
-            write=measured.write,
-            flush=measured.flush,
-            read_parts=measured.read_parts,
-            write_parts=measured.write_parts,
-        ),
-        submit_percent=np.array(measured.submit_percent),
-        start_in_flight=np.array(measured.start_in_flight),
-        duration_s=measured.duration_s,
-        read_ios=measured.read_ios,
-        write_ios=measured.write_ios,
-        read_bytes=measured.read_bytes,
-        write_bytes=measured.write_bytes,
-        cpu_percent=np.array(cpu),
-        before_t_s=np.zeros(0) if measured.before is None else measured.before.t_s,
-        before_iops=np.zeros(0) if measured.before is None else measured.before.rate,
+    parts = (*WHOLE, "read_parts", "write_parts")
+    numbers = ("submit_percent", "start_in_flight", *SECONDS)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        **arrays_of(**{name: getattr(measured, name) for name in parts}),
+        **{name: np.array(getattr(measured, name)) for name in numbers},
+        "cpu_percent": np.array(cpu),
+        "before_t_s": np.zeros(0) if measured.before is None else measured.before.t_s,
+        "before_iops": np.zeros(0) if measured.before is None else measured.before.rate,
         **of_streams,
-        streams_iops=np.array([[one.iops(d) for d in SIDES] for one in measured.streams]),
-        streams_bytes_per_s=np.array([one.moved_bytes_per_s for one in measured.streams]),
-    )
-    write_atomic(path, buffer.getvalue())
+        "streams_iops": np.array([[one.iops(d) for d in SIDES] for one in measured.streams]),
+        "streams_bytes_per_s": np.array([one.moved_bytes_per_s for one in measured.streams]),
+    }
+    save_arrays(path, arrays)
 
 
 def read_measured(path: Path) -> Measured:
@@ -496,13 +469,11 @@ def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:
         yield StreamSeen(read, write, *iops, trim, trim_iops, flush, float(moved_bytes_per_s))
 
 
-def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:
+def _passed_by(written: int, told: int | None, directory: Path) -> list[Finding]:
     """Store passthrough writes as fio and the health log count them; return a finding if unequal.
 
     A health log that does not change is ignored, because some drives update it late.
     """
-    if directory is None:
-        return []
     both = {"fio_bytes": written, "health_log_bytes": told}
     write_atomic(directory / PAST_KERNEL, json.dumps(both) + "\n")
     if not told or abs(told - written) <= log_tolerance_bytes(written):

@@ -84,22 +84,16 @@ def fill_proof(
     if min(counted, seen) < planned * (1 - PROOF_TOLERANCE):
         source = after.source if comparable else "samples"
         return [FillNotCounted(planned, min(counted, seen), source).finding()]
-    return [] if told is None else _second_witness(counted, told)
+    if told is None or abs(told - counted) <= log_tolerance_bytes(counted):
+        return []
+    if told < counted:
+        return [FillMissingInLog(kernel_bytes=counted, log_bytes=told).finding()]
+    return [OthersWrote(kernel_bytes=counted, log_bytes=told).finding()]
 
 
 def log_tolerance_bytes(counted: int) -> float:
     """Return the largest difference in bytes at which health log and kernel's count still agree."""
     return max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES)
-
-
-def _second_witness(counted: int, told: int) -> Sequence[Finding]:
-    """Return a finding if the drive's own count of written bytes differs from the kernel's."""
-    apart = told - counted
-    if abs(apart) <= log_tolerance_bytes(counted):
-        return []
-    if apart < 0:
-        return [FillMissingInLog(kernel_bytes=counted, log_bytes=told).finding()]
-    return [OthersWrote(kernel_bytes=counted, log_bytes=told).finding()]
 
 
 SAMPLES = 1_000
@@ -253,7 +247,9 @@ class Precondition(PlainStage):
         after = session.counters()
         told = log_written_between(told_before, session.health_written_bytes())
         compared, differing = self._compare(context, unit.work)
-        cut_short = bool(context.unit.cut_short)
+        findings: tuple[Finding, ...] = ()
+        if not context.unit.cut_short:
+            findings = (*fill_proof(planned, written, before, after, told), *differing)
         return FillRecord(
             done=FillDone(
                 planned_bytes=planned,
@@ -267,9 +263,7 @@ class Precondition(PlainStage):
                 **ends,
                 **compared,
             ),
-            findings=()
-            if cut_short
-            else (*fill_proof(planned, written, before, after, told), *differing),
+            findings=findings,
         )
 
     def _compare(

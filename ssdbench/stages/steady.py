@@ -21,7 +21,6 @@ Overhead: one generator start. Limits: no rule can foresee a step that comes lat
 time (docs/steady-state.md, "What they cannot see").
 """
 
-import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.series import upper_limit
+from ssdbench.engine.series import save_arrays, upper_limit
 from ssdbench.engine.stage import (
     Concluded,
     Context,
@@ -45,7 +44,6 @@ from ssdbench.engine.stage import (
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job, Outcome
-from ssdbench.host.files import write_atomic
 from ssdbench.model.findings.steadiness import Spent
 from ssdbench.model.found import Heated, MappingUnit, WarmUp
 from ssdbench.model.kind import KINDS, StageKind
@@ -263,7 +261,9 @@ class Steady(PlainStage):
                 run, outcome, verdict, spent = self._written(context, again, 0, part=BY_BYTES)
         if verdict.steady and unit.work.histogram_log:
             _keep(run.directory / HISTOGRAMS, outcome, verdict.window_from_s, run.length_s)
-        heated = self._heated(context, verdict)
+        heated = None
+        if self.heats_with is not None and verdict.steady and not context.unit.cut_short:
+            heated = heat_up(context, self.heats_with, self.name)
         done = WarmUp(
             workload=self.workload,
             label=self.workload.label(),
@@ -283,44 +283,33 @@ class Steady(PlainStage):
         last = done[0] if done else ended.partial
         return Concluded(last.done if last else WarmUp(), own_findings(done, ended))
 
-    def _heated(self, context: Context, verdict: SteadyVerdict) -> Heated | None:
-        if self.heats_with is None or not verdict.steady or context.unit.cut_short:
-            return None
-        return heat_up(context, self.heats_with, self.name)
-
     def _written(
         self, context: Context, job: Job, unit_bytes: int, *, part: str = ""
     ) -> tuple[FioRun, Outcome, SteadyVerdict, Spent | None]:
-        """Run the workload until the rule holds or a limit is reached; return the verdict."""
-        with FioRun(context, [job], phase="warmup", part=part, step_s=STEP_S) as run:
-            verdict, spent = self._warm_up(context, run, unit_bytes)
-            return run, run.outcome(), verdict, spent
+        """Run the workload until the rule holds or a limit is reached; return the verdict.
 
-    def _warm_up(
-        self, context: Context, run: FioRun, unit_bytes: int
-    ) -> tuple[SteadyVerdict, Spent | None]:
-        """Follow the run; return the verdict, and the limit at which the run was stopped, if any.
-
-        If `unit_bytes` is not 0, fills are counted in overwritten units of this size.
+        Also return the limit at which the run was stopped, if any. If `unit_bytes` is not 0, fills
+        are counted in overwritten units of this size.
         """
         watch = Watch(rule(self.rule), unit_bytes=unit_bytes)
         span = self._span(unit_bytes)
         writes = self.workload.writes
         spent, least_s = None, self.least_s()
-        # It is not known when a drive will be steady, so the progress line shows the state, not a
-        # percentage.
-        context.reporter.being(lambda: self._state(run, watch, least_s, unit_bytes))
-        for second in run:
-            rate = second.bytes / max(second.duration_s, 1e-9)
-            fills = run.bytes_written / span
-            steady = watch.push(second.t_s, rate, fills if writes else None)
-            spent = None if steady else self._spent(fills, second.t_s, least_s)
-            if steady or spent:
-                run.stop()
-        return upper_limit(watch.verdict(), run.series.bytes_per_s), spent
+        with FioRun(context, [job], phase="warmup", part=part, step_s=STEP_S) as run:
+            # It is not known when a drive will be steady, so the progress line shows the state, not
+            # a percentage.
+            context.reporter.being(lambda: self._state(run, watch, least_s, unit_bytes))
+            for second in run:
+                rate = second.bytes / max(second.duration_s, 1e-9)
+                fills = run.bytes_written / span
+                steady = watch.push(second.t_s, rate, fills if writes else None)
+                spent = None if steady else self._spent(fills, second.t_s, least_s)
+                if steady or spent:
+                    run.stop()
+            verdict = upper_limit(watch.verdict(), run.series.bytes_per_s)
+            return run, run.outcome(), verdict, spent
 
     def _other_rules(self, run: FioRun, unit_bytes: int) -> tuple[SteadyVerdict, ...]:
-        """Judge the same seconds by all other rules, and return their verdicts."""
         series = run.series
         if not len(series):
             return ()
@@ -330,7 +319,6 @@ class Steady(PlainStage):
         return other_opinions(whole, than=self.rule)
 
     def _state(self, run: FioRun, watch: Watch, least_s: float, unit_bytes: int) -> str:
-        """Return a text for the progress line: fills, time, time limit, state of the rule."""
         t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
         fills = run.bytes_written / self._span(unit_bytes)
         most_s = least_s - t_s
@@ -352,7 +340,6 @@ class Steady(PlainStage):
         return max(LEAST_S, 2 * rule(self.rule).min_window_s)
 
     def _spent(self, fills: float, t_s: float, least_s: float) -> Spent | None:
-        """Return the limit of fills or time that the warm-up has reached, or None."""
         if fills >= self.max_fills and t_s >= least_s:
             return Spent(max_fills=self.max_fills)
         if self.max_time_s is not None and t_s >= self.max_time_s:
@@ -365,9 +352,7 @@ def _keep(path: Path, outcome: Outcome, from_s: float, to_s: float) -> None:
     parts = {
         side: latency_parts(outcome, side, from_s=from_s, to_s=to_s) for side in ("read", "write")
     }
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays_of(**parts))
-    write_atomic(path, buffer.getvalue())
+    save_arrays(path, arrays_of(**parts))
 
 
 def _warmth(heated: Heated | None) -> str:
