@@ -137,7 +137,7 @@ class Load(Rate):
             measured_s=sum(step.window_s for step in tried),
             trials=len(tried),
             missed=self._missed(tried),
-            estimates=_all_estimates(parts, tried),
+            estimates=tuple(_estimates(parts, tried)),
             steps=tuple(done),
             csv=context.store.relative(csv),
             verdict=answer_verdict(context.target, findings, complete=ended.complete),
@@ -146,7 +146,7 @@ class Load(Rate):
 
     def estimates(self, context: Context, tried: Sequence[RateStep]) -> tuple[Estimate, ...]:
         """Estimate the latency percentiles of reads and writes over the given trials."""
-        return _all_estimates(_by_direction(context, tried), tried)
+        return tuple(_estimates(_by_direction(context, tried), tried))
 
     def _missed(self, tried: Sequence[RateStep]) -> str:
         """Return why the drive did not keep up with the load; "" if the drive kept up.
@@ -202,7 +202,6 @@ class Load(Rate):
                 return
 
     def _above(self, tried: Sequence[Sequence[Histogram]]) -> float:
-        """Return the share of requests whose latency is above the limit."""
         merged = Histogram.merged([part for parts in tried for part in parts])
         return merged.share_above(self.limit_ns) if merged.n else 0.0
 
@@ -223,42 +222,33 @@ def _elsewhere(stage: Load, results: Sequence[StageResult]) -> Iterator[Finding]
 
 
 def _by_direction(context: Context, tried: Sequence[RateStep]) -> dict[str, list[list[Histogram]]]:
-    return {way: list(_parts(context, tried, way)) for way in ("read", "write")}
-
-
-def _all_estimates(
-    parts: dict[str, list[list[Histogram]]], tried: Sequence[RateStep]
-) -> tuple[Estimate, ...]:
-    return tuple(e for way, of in parts.items() for e in _estimates(of, way, tried))
-
-
-def _parts(
-    context: Context, tried: Sequence[RateStep], direction: str
-) -> Iterator[list[Histogram]]:
-    """Yield a list for each trial: one latency histogram per block of the trial's time."""
+    """Return a list for each trial: one latency histogram per block of the trial's time."""
+    found: dict[str, list[list[Histogram]]] = {"read": [], "write": []}
     for step in tried:
         with np.load(context.run_path / step.artifacts / HISTOGRAMS) as stored:
-            parts = [Histogram(counts) for counts in stored.get(direction, ()) if counts.sum()]
-        if parts:
-            yield parts
+            for way, of in found.items():
+                if parts := [Histogram(counts) for counts in stored.get(way, ()) if counts.sum()]:
+                    of.append(parts)
+    return found
 
 
 def _estimates(
-    tried: Sequence[Sequence[Histogram]], direction: str, steps: Sequence[RateStep]
+    by_direction: dict[str, list[list[Histogram]]], steps: Sequence[RateStep]
 ) -> Iterator[Estimate]:
     """Estimate percentiles over all trials; a bound is at least the slowest trial's percentile."""
-    if not tried:
-        return
-    each = [Histogram.merged(parts) for parts in tried]
-    for estimate in latency_estimates([part for parts in tried for part in parts], direction):
-        quantile = QUANTILES[estimate.metric.removeprefix("lat_").removesuffix("_ns")]
-        slowest = max(one.percentile_ns(quantile) for one in each)
-        bound = None if estimate.bound is None else max(estimate.bound, slowest)
-        yield estimate.model_copy(
-            update={
-                "bound": bound,
-                "method": f"{len(each)} trials, {estimate.method}; bound: its upper limit, or the "
-                "slowest trial's percentile",
-                "artifacts": tuple(step.artifacts for step in steps),
-            }
-        )
+    for direction, tried in by_direction.items():
+        if not tried:
+            continue
+        each = [Histogram.merged(parts) for parts in tried]
+        for estimate in latency_estimates([part for parts in tried for part in parts], direction):
+            quantile = QUANTILES[estimate.metric.removeprefix("lat_").removesuffix("_ns")]
+            slowest = max(one.percentile_ns(quantile) for one in each)
+            bound = None if estimate.bound is None else max(estimate.bound, slowest)
+            yield estimate.model_copy(
+                update={
+                    "bound": bound,
+                    "method": f"{len(each)} trials, {estimate.method}; bound: its upper limit, or "
+                    "the slowest trial's percentile",
+                    "artifacts": tuple(step.artifacts for step in steps),
+                }
+            )

@@ -58,7 +58,7 @@ class PlannedLoad(Load):
             for write, read in zip(hint.random_write_iops, hint.random_read_iops, strict=True)
         )
         least, most = (
-            replace(self, load_iops=iops, asked_as=PLANNED_LOAD).as_load(target, hint)
+            Load.plan(replace(self, load_iops=iops, asked_as=PLANNED_LOAD), target, hint)
             for iops in (slow, fast)
         )
         seconds = min(least.seconds[0], most.seconds[0]), least.seconds[1] * MOST_ROUNDS
@@ -80,10 +80,6 @@ class PlannedLoad(Load):
                 *most.notes,
             ],
         )
-
-    def as_load(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """Plan the stage as if the profile gave this load."""
-        return super().plan(target, hint)
 
     def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
         """Return the next run of fio at the last round's load; None if that round has ended."""
@@ -160,5 +156,4 @@ class PlannedLoad(Load):
 
 
 def _at(done: Sequence[RateStep], load_iops: float) -> list[RateStep]:
-    """Return the runs of fio that offered the load `load_iops`."""
     return [step for step in done if math.isclose(step.asked_iops, load_iops, rel_tol=1e-9)]

@@ -35,6 +35,7 @@ from ssdbench.engine.verdict import answer_verdict, inherited
 from ssdbench.generator.base import Job, drop_latency_logs
 from ssdbench.generator.fio.arrivals import offered_iops
 from ssdbench.host.files import write_atomic
+from ssdbench.model.findings.rates import LoweredRate
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, RATES
@@ -44,7 +45,6 @@ from ssdbench.stages.ratefound import (
     as_lasted,
     buffer_findings,
     csv_text,
-    lowered,
     search_findings,
 )
 from ssdbench.stages.ratesearch import (
@@ -209,8 +209,10 @@ class Rate(RateGoal, PlainStage):
             *buffer_findings(self, went, buffer_bytes(context.target, context.results)),
             *coarse(self.workload, known_remap_unit(context.target, context.results), self.name),
             *search_findings(self, found, complete=ended.complete),
-            *lowered(self, searches.rate_iops, found.rate_iops),
         ]
+        before, rate_iops = searches.rate_iops, found.rate_iops
+        if before is not None and rate_iops is not None and rate_iops < before:
+            findings.append(LoweredRate(before, rate_iops).finding(stage=self.name))
         verdict = answer_verdict(context.target, findings, complete=ended.complete)
         return Concluded(found.model_copy(update={"verdict": verdict}), tuple(findings))
 

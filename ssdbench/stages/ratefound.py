@@ -9,7 +9,6 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.findings.rates import (
     AboveCompletions,
     EveryClientBusy,
-    LoweredRate,
     NoRateHeld,
     OwnClientBusy,
     SentLate,
@@ -90,14 +89,6 @@ def as_lasted(sought: RateGoal, found: RateFound, lasted: Sequence[RateStep]) ->
     if rate is not None and lasted and lasted[-1].asked_iops < rate and not broken:
         rate = lasted[-1].offered_iops
     return found.model_copy(update={"rate_iops": rate, "lasted": tuple(lasted)})
-
-
-def lowered(
-    sought: RateGoal, found_iops: float | None, lasted_iops: float | None
-) -> Iterator[Finding]:
-    """Yield a finding if the answer is a lower rate than the searches found."""
-    if found_iops is not None and lasted_iops is not None and lasted_iops < found_iops:
-        yield LoweredRate(found_iops, lasted_iops).finding(stage=sought.name)
 
 
 def buffer_findings(
