@@ -305,7 +305,6 @@ class BlockSize(PlainStage):
     def _figures(
         self, context: Context, asked: Mapping[StrideWay, WayVerdict], said: blockverdict.Answer
     ) -> tuple[StoredFigure, ...]:
-        """Store the data of the figures: latency by offset, and throughput by stride."""
         if said.way is None:
             return ()
         directory = context.store.directory()
@@ -342,8 +341,6 @@ class BlockSize(PlainStage):
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """Hold how many bytes and I/Os some rounds of strides need."""
-
     strided: int  # bytes that requests at strides read and write
     filled: int
     written: int
@@ -386,7 +383,6 @@ def _parts(found: BlockSizeFound, records: Sequence[StrideRecord]) -> dict[str, 
 
 
 def _found(asked: Mapping[StrideWay, WayVerdict]) -> bool:
-    """Tell whether the verdict of any way of sending requests has a block size."""
     return any(one.found for one in asked.values())
 
 

@@ -71,7 +71,7 @@ def saturated(asked: Mapping[StrideWay, WayVerdict]) -> bool:
     deep, single = asked.get(StrideWay.SATURATED), asked.get(StrideWay.WRITES)
     if deep is None or single is None or not len(deep.trace):
         return False
-    slow = float(np.percentile(np.concatenate(deep.trace.latencies), SLOW_PERCENTILE))
+    slow = float(np.percentile(deep.trace.latencies_ns, SLOW_PERCENTILE))
     return slow >= max(WAITS * ABSORBED_NS, QUEUED * DEEP * single.trace.median_latency_ns)
 
 
@@ -140,9 +140,7 @@ def answer(
             for size, factor in effects.items()
         ),
     )
-    if shows:
-        return Answer(found, way)
-    findings = _findings(verdict, effects, median, tuple(asked), hidden=hidden)
+    findings = () if shows else _findings(verdict, effects, median, tuple(asked), hidden=hidden)
     return Answer(found, way, findings)
 
 

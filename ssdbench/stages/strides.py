@@ -158,29 +158,27 @@ USUAL_BLOCK_BYTES = MIB
 class Trace:
     """Collect the requests of all passes of one way, in the order of the passes."""
 
-    passes: list[Pass] = field(default_factory=list)
-    offsets: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    judged: list[npt.NDArray[np.float64]] = field(default_factory=list)  # see `StrideWay.judged`
-    latencies: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    parts: list[tuple[Pass, Heard]] = field(default_factory=list)
 
     def add(self, one: Pass, said: Heard) -> None:
         """Add the requests of one pass, which may be incomplete."""
-        if not len(said.offset_bytes):
-            return
-        self.passes.append(one)
-        self.offsets.append(said.offset_bytes)
-        self.judged.append(said.judged_ns)
-        self.latencies.append(said.latency_ns)
+        if len(said.offset_bytes):
+            self.parts.append((one, said))
+
+    @property
+    def latencies_ns(self) -> Floats:
+        """Return the latencies of all requests."""
+        return np.concatenate([np.zeros(0), *(said.latency_ns for _, said in self.parts)])
 
     @property
     def median_latency_ns(self) -> float:
         """Return the median latency of all requests; 0 if there are no requests."""
-        return float(np.median(np.concatenate(self.latencies))) if self.latencies else 0.0
+        return float(np.median(self.latencies_ns)) if self.parts else 0.0
 
     def save(self, path: Path, planned: Sequence[Pass]) -> None:
         """Store the requests of all planned passes; a pass may have no requests."""
-        done = {id(one): n for n, one in enumerate(self.passes)}
-        lengths = [len(self.offsets[done[id(p)]]) if id(p) in done else 0 for p in planned]
+        done = {id(one): len(said.offset_bytes) for one, said in self.parts}
+        lengths = [done.get(id(one), 0) for one in planned]
         save_arrays(path, {"lengths": np.array(lengths, np.int64), **self.arrays()})
 
     def load(self, path: Path, planned: Sequence[Pass]) -> None:
@@ -198,22 +196,23 @@ class Trace:
             self.add(one, Heard(offset, judged, latency))
 
     def __len__(self) -> int:
-        return sum(len(offsets) for offsets in self.offsets)
+        return len(self.latencies_ns)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return all requests as columns; `first` is true for the first request of each pass."""
-        sizes = [len(offsets) for offsets in self.offsets]
+        sizes = [len(said.offset_bytes) for _, said in self.parts]
+        strides = [one.stride_bytes for one, _ in self.parts]
         first = np.zeros(sum(sizes), dtype=np.bool_)
         if sizes:
             first[np.cumsum([0, *sizes[:-1]])] = True
         return {
-            "region": np.repeat([one.region for one in self.passes], sizes).astype(np.int64),
-            "stride_bytes": np.repeat([p.stride_bytes for p in self.passes], sizes).astype(
-                np.int64
+            "region": np.repeat([one.region for one, _ in self.parts], sizes).astype(np.int64),
+            "stride_bytes": np.repeat(strides, sizes).astype(np.int64),
+            "offset_bytes": np.concatenate(
+                [np.zeros(0, np.int64), *(said.offset_bytes for _, said in self.parts)]
             ),
-            "offset_bytes": np.concatenate([np.zeros(0, np.int64), *self.offsets]),
-            "judged_ns": np.concatenate([np.zeros(0), *self.judged]),
-            "latency_ns": np.concatenate([np.zeros(0), *self.latencies]),
+            "judged_ns": np.concatenate([np.zeros(0), *(said.judged_ns for _, said in self.parts)]),
+            "latency_ns": self.latencies_ns,
             "first": first,
         }
 
@@ -226,7 +225,8 @@ class Trace:
     def excerpts(self, block_bytes: int | None) -> Iterator[tuple[int, str]]:
         """Yield each stride with a CSV text: the start of its first pass, with peaks marked."""
         seen: set[int] = set()
-        for one, offset, latency in zip(self.passes, self.offsets, self.judged, strict=True):
+        for one, said in self.parts:
+            offset, latency = said.offset_bytes, said.judged_ns
             if one.stride_bytes in seen:
                 continue
             seen.add(one.stride_bytes)
@@ -240,12 +240,8 @@ class Trace:
     def throughput(self, block_bytes: int) -> str:
         """Return a CSV text with the MB/s and the median latency of each stride."""
         lines = ["stride_bytes,mb_per_s,median_latency_ns,writes"]
-        for stride in sorted({one.stride_bytes for one in self.passes}):
-            mine = [
-                latency
-                for one, latency in zip(self.passes, self.latencies, strict=True)
-                if one.stride_bytes == stride
-            ]
+        for stride in sorted({one.stride_bytes for one, _ in self.parts}):
+            mine = [said.latency_ns for one, said in self.parts if one.stride_bytes == stride]
             latency = np.concatenate(mine)
             rate = block_bytes * 1000 / max(float(latency.mean()), 1.0)
             lines.append(f"{stride},{rate:.4f},{round(float(np.median(latency)))},{len(latency)}")
