@@ -290,7 +290,6 @@ class Replay(PlainStage):
         return waits
 
     def _workload(self, made: TraceWork) -> Workload:
-        """Describe the replay as a workload: request sizes, share of reads, range."""
         sizes = {self.block_bytes, max(self.block_bytes, made.largest_bytes)}
         reads = round(100 * made.reads / max(1, made.requests))
         if 0 < made.reads < made.requests:
@@ -391,7 +390,6 @@ def _client(path: Path, made: TraceWork) -> Client:
 
 
 def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimate, ...]:
-    """Estimate the percentiles of reads and writes over the replays in `counting`."""
     found: list[Estimate] = []
     for direction in ("read", "write"):
         parts: list[Histogram] = []

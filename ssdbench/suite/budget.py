@@ -129,7 +129,7 @@ def within(
         wear=cost.share_of(allowed.endurance_tb) if allowed else "",
         likely_s=cost.likely_s,
         counted_on=f"{said_rates(hint)}; a slower drive runs out of time",
-        cuts=(*fit.said_before(), *(fit.said(cut) for cut in cuts)),
+        cuts=tuple(fit.said(cut) for cut in (*fit.cuts_before(), *cuts)),
         lacks=tuple(never_validated(profile)),
         validated_from_s=able.likely_s if able else None,
         validated_from_bytes=able.likely_bytes[1] if able else None,
@@ -146,14 +146,11 @@ def _text(wishes: RunRequest, budget: Budget, profile: Profile) -> str:
 
 
 def _least(given: N | None, kept: N | None) -> N | None:
-    """Return the smaller of two limits; None if neither is set."""
     return min((limit for limit in (given, kept) if limit is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """Hold the likely time and bytes of a profile."""
-
     likely_s: float
     likely_bytes: tuple[int, int]
 
@@ -221,10 +218,6 @@ class _Fit:
         """Return the cuts of fills and warm-up that were made when the run started."""
         made = self.done.budget.cuts if self.done else ()
         return [cut for cut in map(Cut, (*PREPARING, "rule")) if self.said(cut) in made]
-
-    def said_before(self) -> list[str]:
-        """Return one sentence for each cut that the run made to its fills and its warm-up."""
-        return [self.said(cut) for cut in self.cuts_before()]
 
     def _kept(self) -> int:
         """Return the index of the stage that is never cut: the first sweep that a plan can use."""
@@ -425,15 +418,8 @@ def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:
 
 def said_rates(hint: RateHint) -> str:
     """Return a sentence with the rates behind an estimate, and where the rates come from."""
-    middle = [
-        math.sqrt(low * high)
-        for low, high in (
-            hint.random_write_iops,
-            hint.random_read_iops,
-            hint.sequential_bytes_per_s,
-        )
-    ]
-    writes, reads, in_order = middle
+    ranges = (hint.random_write_iops, hint.random_read_iops, hint.sequential_bytes_per_s)
+    writes, reads, in_order = (math.sqrt(low * high) for low, high in ranges)
     return (
         f"{format_count(writes)} random writes and {format_count(reads)} random reads per second, "
         f"{format_rate(in_order)} in order ({hint.source})"

@@ -239,7 +239,6 @@ def _one_drive(first: StoredRun, second: StoredRun) -> UsageError:
 
 
 def _require_alike(runs: Sequence[StoredRun]) -> None:
-    """Raise UsageError unless all runs have the same method, profile and model of drive."""
     ours = runs[0].result.target
     for run in runs:
         drive = run.result.target

@@ -138,7 +138,6 @@ def _stage(
 
 
 def _grown(first: Record, last: Record, name: str) -> float:
-    """Return how much the counter `name` of the run grew from one record to another."""
     values = [record.data.get(name) for record in (first, last)]
     start, end = (value if isinstance(value, int | float) else 0 for value in values)
     return max(0, end - start)

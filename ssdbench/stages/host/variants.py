@@ -79,7 +79,6 @@ SCHEDULER_WORKLOADS = (
 
 
 def _queue(name: str, value: str, drive: str) -> Setting:
-    """Return a setting of the drive's queue in sysfs."""
     return Setting(Backend.BLOCK, f"queue/{name}", value, _TRIED, drive)
 
 

@@ -168,7 +168,6 @@ class ReadChunk:
 
 
 def _strided_iops(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int) -> float:
-    """Return the reads per second at a fixed stride and queue depth."""
     done = bench.rate(
         Pattern.STRIDED, STRIDED_BLOCK_BYTES, 100, iodepth, span_bytes,
         STRIDED_IOS * STRIDED_BLOCK_BYTES, stride_bytes=stride_bytes,

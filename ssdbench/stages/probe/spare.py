@@ -99,7 +99,6 @@ def _remap_span(size_bytes: int) -> int:
 
 
 def _in_order(bench: Bench, span: int) -> float:
-    """Return the bytes per second of sequential writes of the smallest block."""
     block = min(REMAP_BLOCKS)
     done = bench.rate(Pattern.SEQUENTIAL, block, 0, REMAP_DEPTH, span, REMAP_EACH_BYTES)
     return done.bytes / max(done.runtime_s, 1e-9)
@@ -237,7 +236,6 @@ def _buffer(bench: Bench, span: int, size: int) -> float | None:
 
 
 def _seconds_per_byte(bench: Bench, span: int, total: int | None = None) -> float:
-    """Return the seconds per byte of random writes to the first `span` bytes of the drive."""
     total = total or max(SPARE_BLOCK_BYTES, round(SPARE_MEASURE * span))
     done = bench.rate(Pattern.RANDOM, SPARE_BLOCK_BYTES, 0, SPARE_DEPTH, span, total)
     return done.runtime_s / max(done.bytes, 1)

@@ -202,7 +202,6 @@ def _means(rounds: Sequence[PtsRound], windows: Sequence[RoundWindow]) -> list[P
 
 
 def _mean(cells: Sequence[PtsCell]) -> PtsCell:
-    """Return the means of one cell over several rounds."""
     used = [cell.cpu_percent for cell in cells if cell.cpu_percent is not None]
     return cells[0].model_copy(
         update={

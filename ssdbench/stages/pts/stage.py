@@ -66,10 +66,6 @@ class Preparation:
             )
             yield fill, partial(prepared, fill)
 
-    def plans(self, target: TargetInfo, hint: RateHint) -> list[StagePlan]:
-        """Return the plan of each step of the preparation."""
-        return [step.plan(target, hint) for step, _ in self.steps()]
-
     def labels(self) -> list[Finding]:
         """Return a finding if the preparation does not purge the drive."""
         if self.purge is not Method.NONE:
@@ -158,7 +154,7 @@ class PtsStage(PlainStage, ABC):
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Plan the shortest and longest time of all parts; estimate bytes from likely rates."""
-        before = self.preparation.plans(target, hint)
+        before = [step.plan(target, hint) for step, _ in self.preparation.steps()]
         finale = (Length(cell.workload, cell.seconds, cell.seconds) for cell in self.finale)
         lengths = [*self.lengths(), *finale]
         written = [sum(plan.bytes_written[end] for plan in before) for end in (0, 1)]

@@ -296,7 +296,6 @@ def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
 
 
 def _saturating(kind: Saturation, setting: Setting) -> Phase:
-    """Return the phase that writes with one of the standard's workloads."""
     form = setting.form
     pattern, block, read = SATURATIONS[kind]
     workload = setting.workload(pattern, block, read, form.iodepth, form.threads)

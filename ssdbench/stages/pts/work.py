@@ -303,7 +303,6 @@ def _levels(latency: Histogram) -> Iterator[tuple[str, float]]:
 
 
 def _mean_block(workload: Workload) -> int:
-    """Return the mean block size of a workload."""
     split = workload.block_split or ((workload.block_bytes, 100),)
     return round(sum(size * share for size, share in split) / sum(share for _, share in split))
 

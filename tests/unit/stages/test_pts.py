@@ -125,20 +125,19 @@ def test_each_test_is_purged_and_filled_twice_where_it_is_not_about_a_fresh_driv
     test: PtsTest, fills: int
 ) -> None:
     for stage in TESTS[test]("01", a_setting(WearyDrive())):
-        steps = [step.name for step, _ in stage.preparation.steps()]
-        written = sum(p.bytes_written[1] for p in stage.preparation.plans(WearyDrive().info, HINT))
+        steps = [step for step, _ in stage.preparation.steps()]
+        written = sum(step.plan(WearyDrive().info, HINT).bytes_written[1] for step in steps)
 
-        assert "purge" in steps
+        assert "purge" in [step.name for step in steps]
         assert written == fills * WearyDrive().size_bytes
 
 
 def test_the_client_form_fills_its_active_range_with_at_least_two_capacities() -> None:
     drive = WearyDrive()
-    (plan,) = rounds_of(PtsTest.IOPS, drive, form=PtsForm.CLIENT).preparation.plans(
-        drive.info, HINT
-    )[1:]
+    preparation = rounds_of(PtsTest.IOPS, drive, form=PtsForm.CLIENT).preparation
+    _, (fill, _) = preparation.steps()
 
-    assert plan.bytes_written[1] == 3 * 0.75 * drive.size_bytes
+    assert fill.plan(drive.info, HINT).bytes_written[1] == 3 * 0.75 * drive.size_bytes
 
 
 def test_a_drive_that_was_not_purged_is_a_finding_and_spoils_what_begins_fresh() -> None:
