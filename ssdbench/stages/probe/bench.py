@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import time
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -271,6 +271,26 @@ class Bench:
         if why := self._context.unit.cut_short:
             raise CutShort(why)
         return run
+
+
+class OnSpan:
+    """Fill a part of the drive once and read there, as a drive reads only written pages from flash.
+
+    Only sequentially written data lie in stripes and chunks.
+    """
+
+    span_bytes: ClassVar[int]
+    least_share = 1.0
+
+    def writes(self, size_bytes: int) -> int:
+        """Return the bytes of the fill."""
+        return part(size_bytes, self.span_bytes)
+
+    def filled(self, bench: Bench) -> int:
+        """Fill the part sequentially, and return its size in bytes."""
+        span = self.writes(bench.size_bytes)
+        bench.fill(span)
+        return span
 
 
 class ProbeRecord(UnitRecord):

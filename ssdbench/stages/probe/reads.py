@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
-from ssdbench.stages.probe.bench import Answer, Bench, part
+from ssdbench.stages.probe.bench import Answer, Bench, OnSpan, part
 from ssdbench.stats.inside.probing import (
     WARM_SHARE,
     parallelism,
@@ -29,25 +29,19 @@ from ssdbench.units import (
 
 PARALLEL_DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 PARALLEL_BLOCK_BYTES = 4 * KIB
-PARALLEL_SPAN_BYTES = 2 * GIB
 PARALLEL_IOS_PER_DEPTH = 4000
 
 
-class Parallelism:
+class Parallelism(OnSpan):
     """Find how many reads run at once: raise the queue depth until the rate stops growing."""
 
     name = "parallelism"
     title = "Usable parallelism from random reads at growing depth"
-    least_share = 1.0
-
-    def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one fill, because a drive reads only written pages from flash."""
-        return part(size_bytes, PARALLEL_SPAN_BYTES)
+    span_bytes = 2 * GIB
 
     def ask(self, bench: Bench) -> Answer:
         """Measure the rate of random reads at each queue depth, and return the parallelism."""
-        span = part(bench.size_bytes, PARALLEL_SPAN_BYTES)
-        bench.fill(span)
+        span = self.filled(bench)
         rates: dict[int, float] = {}
         alone = 0.0
         for depth in PARALLEL_DEPTHS:
@@ -73,7 +67,6 @@ class Parallelism:
 STRIDED_BLOCK_BYTES = 4 * KIB
 STRIDED_IOS = 2500
 STRIPE_DEPTH = 8
-STRIPE_SPAN_BYTES = 4 * GIB
 STRIPE_AGAIN = 3  # times the slowest stride is read again, in case the drive paused
 STRIPE_REST_S = 30.0  # pause to empty the buffer, which would slow the first reads
 STRIPE_ODD = (1, 3, 5, 7)
@@ -90,7 +83,7 @@ STRIPE_STRIDES = tuple(
 )
 
 
-class StripeWidth:
+class StripeWidth(OnSpan):
     """Find the stripe: parallel reads at a fixed stride are slow at multiples of the stripe.
 
     Source of the method: the strided reads of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
@@ -98,16 +91,11 @@ class StripeWidth:
 
     name = "stripe"
     title = "Stripe width from parallel reads at fixed strides"
-    least_share = 1.0
-
-    def writes(self, size_bytes: int) -> int:
-        """Return the bytes of a sequential fill; only sequentially written data lie in stripes."""
-        return part(size_bytes, STRIPE_SPAN_BYTES)
+    span_bytes = 4 * GIB
 
     def ask(self, bench: Bench) -> Answer:
         """Measure reads at strides of 1, 3, 5 and 7 times 16 KiB, 32 KiB, 64 KiB and so on."""
-        span = part(bench.size_bytes, STRIPE_SPAN_BYTES)
-        bench.fill(span)
+        span = self.filled(bench)
         bench.latencies(STRIDED_BLOCK_BYTES, 1, span, 1, rest_s=STRIPE_REST_S)
         strides = [stride for stride in STRIPE_STRIDES if stride * 4 * STRIPE_DEPTH <= span]
         rates = {stride: _strided_iops(bench, stride, STRIPE_DEPTH, span) for stride in strides}
@@ -125,11 +113,10 @@ class StripeWidth:
 CHUNK_STRIDES = tuple(n * KIB for n in (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256))
 # Most stripes divide these strides, so that all reads are on one die.
 CHUNK_MEET = tuple(n * KIB for n in (640, 768, 896, 1024))
-CHUNK_SPAN_BYTES = 2 * GIB
 CHUNK_WRAPS = 4  # a stride is used if the span has this many
 
 
-class ReadChunk:
+class ReadChunk(OnSpan):
     """Find the read chunk (the size of consecutive data on one die) by two parallel reads.
 
     Two parallel reads at a small stride wait for the same die. If the stride is half the chunk or
@@ -140,16 +127,11 @@ class ReadChunk:
 
     name = "read-chunk"
     title = "Read chunk from two reads side by side at small strides"
-    least_share = 1.0
-
-    def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one sequential fill; only sequentially written data lie in chunks."""
-        return part(size_bytes, CHUNK_SPAN_BYTES)
+    span_bytes = 2 * GIB
 
     def ask(self, bench: Bench) -> Answer:
         """Measure single reads, and two parallel reads at strides of 8 KiB to 1 MiB."""
-        span = part(bench.size_bytes, CHUNK_SPAN_BYTES)
-        bench.fill(span)
+        span = self.filled(bench)
         alone = _strided_iops(bench, CHUNK_STRIDES[-1], 1, span)
         rates = {
             stride: _strided_iops(bench, stride, 2, span)
@@ -219,12 +201,11 @@ class Mapping:
 RESTS_S = (0.1, 1.0, 10.0, 60.0)
 RESTS_OF_EACH = 8
 READS_AFTER = 16  # after a rest: the first wakes the drive, the last half is warm
-WAKE_SPAN_BYTES = 256 * MIB
 NS_PER_US = 1000.0
 
 
 @dataclass(frozen=True)
-class Wake:
+class Wake(OnSpan):
     """Find how much longer the first read after an idle time takes: the cost of waking.
 
     The host's own idle states are part of it, because its CPUs rest as long as the drive.
@@ -233,21 +214,16 @@ class Wake:
     rests_s: tuple[float, ...] = RESTS_S
     name = "wake"
     title = "First reads after idle times"
-    least_share = 1.0
+    span_bytes = 256 * MIB
 
     @property
     def resting_s(self) -> float:
         """Return the seconds of all rests together."""
         return (RESTS_OF_EACH + 1) * sum(self.rests_s)
 
-    def writes(self, size_bytes: int) -> int:
-        """Return the bytes of one fill, because a drive reads only written pages from flash."""
-        return part(size_bytes, WAKE_SPAN_BYTES)
-
     def ask(self, bench: Bench) -> Answer:
         """Read after rests of each length, and compare with the reads that follow at once."""
-        span = part(bench.size_bytes, WAKE_SPAN_BYTES)
-        bench.fill(span)
+        span = self.filled(bench)
         measured = {
             rest_s: bench.paused_reads(span, rest_s, groups=RESTS_OF_EACH, each=READS_AFTER)
             for rest_s in self.rests_s
