@@ -113,6 +113,8 @@ LATE_WARM_UP = 1.4  # likely longest / shortest time of a warm-up
 class PlanEnd:
     """Hold the assumptions for the low or the high end of a plan's range."""
 
+    target: TargetInfo
+    hint: RateHint
     fast: bool  # True: the fastest likely drive; False: the slowest
     at_once: bool  # True: repeats settle at once; False: as late as possible
 
@@ -162,8 +164,8 @@ class PointStage(PlainStage):
         # A fast drive takes less time, but may write more in this time. A slow drive whose repeats
         # settle at once writes least.
         sides = [
-            self._in_all(target, hint, drive)
-            for drive in (PlanEnd(True, True), PlanEnd(False, False), PlanEnd(False, True))
+            self._in_all(PlanEnd(target, hint, fast, at_once))
+            for fast, at_once in ((True, True), (False, False), (False, True))
         ]
         least_s, most_s = sorted(seconds for seconds, _ in sides[:2])
         least, written = min(b for _, b in sides), max(b for _, b in sides)
@@ -216,46 +218,43 @@ class PointStage(PlainStage):
         # With declared extra repeats, nobody knows before their end how many there are.
         return self if self.extra.most_repeats > self.repeats else replace(self, done=tuple(done))
 
-    def _in_all(self, target: TargetInfo, hint: RateHint, drive: PlanEnd) -> tuple[float, int]:
+    def _in_all(self, drive: PlanEnd) -> tuple[float, int]:
         """Estimate the seconds and the written bytes of all remaining repeats."""
         over = by_point(self.done)
-        points = self._all_costs(target, hint, drive)
+        points = self._all_costs(drive)
         costs = [cost for name, own in points for cost in own[len(over.get(name, ())) :]]
-        if self._back is not None and hint.warmed_up and self._again not in over:
+        if self._back is not None and drive.hint.warmed_up and self._again not in over:
             drive_before = drive
             if over:  # the return makes up for repeats that took the least time, or the most
-                drive_before = PlanEnd(not drive.fast, not drive.at_once)
-                points = self._all_costs(target, hint, drive_before)
+                drive_before = replace(drive, fast=not drive.fast, at_once=not drive.at_once)
+                points = self._all_costs(drive_before)
             before_s = sum(seconds for _, own in points for seconds, _ in own)
-            so_far_s = self._before_s(self._back, hint, drive_before) + before_s
+            so_far_s = self._before_s(self._back, drive_before) + before_s
             left_s = self._at_work_s - so_far_s - self.how.write_window_s
             how = replace(self._how_again, measure_s=max(HORIZON_S, left_s))
             last = [point.workload for point in self.groups[-1] if point.workload.writes]
             if last and all(self._alike(one, self._back) for one in last):
                 how = replace(how, spare_share=0.0)  # the last points wrote enough
-            costs.append(self._repeat(self._back, how, target, hint, drive))
+            costs.append(self._repeat(self._back, how, drive))
         return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
 
-    def _all_costs(
-        self, target: TargetInfo, hint: RateHint, drive: PlanEnd
-    ) -> list[tuple[str, list[tuple[float, float]]]]:
+    def _all_costs(self, drive: PlanEnd) -> list[tuple[str, list[tuple[float, float]]]]:
         """Return the seconds and bytes of each repeat, by point and by change of the layout."""
         points = [
-            (point.id, self._costs(point, target, hint, drive, place))
+            (point.id, self._costs(point, drive, place))
             for place, group in enumerate(self.groups)
             for point in group
         ]
+        hint = drive.hint
+        slower = replace(hint, sequential_bytes_per_s=hint.reordering_bytes_per_s)
         for one in self._converting().values():
-            workload, how = one.point.workload, one.how(self._how, target)
+            workload, how = one.point.workload, one.how(self._how, drive.target)
             in_order = workload.pattern is Pattern.SEQUENTIAL
-            slower = replace(hint, sequential_bytes_per_s=hint.reordering_bytes_per_s)
-            own = slower if in_order else hint
-            points.append((one.point.id, [self._repeat(workload, how, target, own, drive)]))
+            own = replace(drive, hint=slower) if in_order else drive
+            points.append((one.point.id, [self._repeat(workload, how, own)]))
         return points
 
-    def _costs(
-        self, point: Point, target: TargetInfo, hint: RateHint, drive: PlanEnd, place: int
-    ) -> list[tuple[float, float]]:
+    def _costs(self, point: Point, drive: PlanEnd, place: int) -> list[tuple[float, float]]:
         """Estimate seconds and bytes written of each repeat of a point in group number `place`."""
         group = self.groups[place]
         writers = [one for one in group if one.workload.writes]
@@ -267,30 +266,21 @@ class PointStage(PlainStage):
         first = point in writers[:1] and place not in self.conversions
         unbroken_s = unbroken_s_of(point, self.how.unbroken_s) if runs_long else 0.0
         begin = replace(self._how if first else later, unbroken_s=unbroken_s)
-        long = self._repeat(point.workload, begin, target, hint, drive)
+        long = self._repeat(point.workload, begin, drive)
         other = replace(later, unbroken_s=0.0)
         if drive.at_once and not point.workload.paced:
             other = replace(other, write_window_s=soonest_s(other.write_window_s))
-        return [
-            long,
-            *[self._repeat(point.workload, other, target, hint, drive)] * (self.repeats - 1),
-        ]
+        return [long] + [self._repeat(point.workload, other, drive)] * (self.repeats - 1)
 
-    def _repeat(
-        self,
-        workload: Workload,
-        how: Measuring,
-        target: TargetInfo,
-        hint: RateHint,
-        drive: PlanEnd,
-    ) -> tuple[float, float]:
+    def _repeat(self, workload: Workload, how: Measuring, drive: PlanEnd) -> tuple[float, float]:
         if not workload.writes:
             settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
             settle_s = min(max(settle_s, how.unbroken_s), how.settle_s or math.inf)
             return settle_s + how.measure_s, 0.0
         # A drive may or may not use the space outside a small span as spare area.
+        target = drive.target
         gain = target.size_bytes / workload.range.length_bytes if drive.fast else 1.0
-        write_rate = _write_rate(workload, hint, gain, fast=drive.fast)
+        write_rate = _write_rate(workload, drive, gain)
         unknown = LEAST_SPARE_SHARE if drive.at_once else UNKNOWN_SPARE_SHARE
         spare = unknown if how.spare_share is None else how.spare_share
         spare = 0.0 if workload.paced else spare
@@ -461,15 +451,15 @@ class PointStage(PlainStage):
         able = rule(judging.rule).validates and self.repeats >= judging.min_repeats
         return AT_WORK * unbroken_s if able and unbroken_s >= judging.unbroken_s else 0.0
 
-    def _before_s(self, back: Workload, hint: RateHint, drive: PlanEnd) -> float:
+    def _before_s(self, back: Workload, drive: PlanEnd) -> float:
         """Estimate the seconds of the work before this stage: one fill and the warm-up."""
-        size, fast = back.range.length_bytes, drive.fast
-        fill_s = size / back.overwrites(self.unit_bytes) / _write_rate(back, hint, 1.0, fast=fast)
+        size = back.range.length_bytes
+        fill_s = size / back.overwrites(self.unit_bytes) / _write_rate(back, drive, 1.0)
         warm_up_s = max(rule(self.judging.rule).min_window_s, WARM_UP_FILLS * fill_s)
         # If the warm-up ends later, less time is left for its repetition after the points.
         warm_up_s *= LATE_WARM_UP if drive.at_once else 1.0
         proof_s = 2 * PROOF_S if self.unit_bytes else 0.0
-        return size / hint.sequential_bytes_per_s[fast] + warm_up_s + proof_s
+        return size / drive.hint.sequential_bytes_per_s[drive.fast] + warm_up_s + proof_s
 
     @property
     def _again(self) -> str:
@@ -641,8 +631,9 @@ def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:
     )
 
 
-def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) -> float:
+def _write_rate(workload: Workload, drive: PlanEnd, gain: float) -> float:
     """Estimate the bytes per second that a workload writes, at most the sequential rate."""
+    hint, fast = drive.hint, drive.fast
     share = workload.read_percent / 100
     writers = [stream for stream in workload.streams if stream.writes]
     if writers and all(stream.offered_iops for stream in writers):
