@@ -155,8 +155,6 @@ def by_layout(
 ) -> tuple[tuple[Point, ...], ...]:
     """Group points by layout; the warm-up's layout and all read-only points are the first group.
 
-    A layout is how writes leave the data: their order, block size and place.
-
     Sequential writes come next, then random writes from the largest block to the smallest: the
     heaviest mix comes early, because a proof that its rate lasts also holds for lighter mixes.
     Without a warm-up, all points are one group. `unit_bytes` is the drive's mapping unit; 0 if it

@@ -147,10 +147,8 @@ def run(asked_for: RunRequest, output: Path, world: World) -> RunResult:
 def is_target(asked_for: RunRequest, name: str, identity: str) -> bool:
     """Tell whether a request is for the target with this identity.
 
-    `name` is compared only if the target cannot be found.
-
     The identity in the request's consent is compared; without consent, the target's identity. If
-    the target cannot be found, its name is compared instead of its identity.
+    the target cannot be found, its name is compared with `name` instead.
     """
     if asked_for.consent.identity is not None:
         return asked_for.consent.identity.partition(CONTENT)[0] == identity

@@ -73,11 +73,13 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
     step = context.session.released(
         f"make and measure {place.system.name}", context.journal, leaves_signatures=True
     )
-    partition = HostPlan(settings=(_partition(context, place),))
+    end = int(context.target.size_bytes * place.part_percent / 100) // MIB * MIB
+    sectors = f"{START_BYTES // SECTOR_BYTES} {(end - START_BYTES) // SECTOR_BYTES}"
+    part = Setting(Backend.PARTITION, "1", sectors, _REASON, context.target.here)
     with step, ExitStack() as held:
         node = context.target.node
         try:
-            held.enter_context(applied(partition, f"{own}-partition"))
+            held.enter_context(applied(HostPlan(settings=(part,)), f"{own}-partition"))
             node = node_of(partition_name(place.kernel_name, "1"))
         except HostLacks as lacking:
             if place.part_percent < 100:
@@ -130,9 +132,3 @@ def write_files(
         (section,), LONGEST_LAY_S, everywhere, total_bytes=total_bytes, name="its files"
     )
     return run_sections(context, work) is not None
-
-
-def _partition(context: Context, place: Place) -> Setting:
-    end = int(context.target.size_bytes * place.part_percent / 100) // MIB * MIB
-    value = f"{START_BYTES // SECTOR_BYTES} {(end - START_BYTES) // SECTOR_BYTES}"
-    return Setting(Backend.PARTITION, "1", value, _REASON, context.target.here)
