@@ -3,10 +3,12 @@
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +44,16 @@ def stored_seconds(path: Path) -> dict[str, Floats]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
     return {name: rows[:, index] for index, name in enumerate(COLUMNS)}
+
+
+@contextmanager
+def stored_arrays(path: Path) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
+    """Open what `save_arrays` stored. Raises UsageError if the file or an array is not readable."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            yield stored
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise UsageError(f"{path} is damaged: {error}") from error
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

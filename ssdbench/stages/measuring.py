@@ -16,16 +16,14 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from ssdbench.engine.fiorun import FioRun
-from ssdbench.engine.series import Recorder, save_arrays, upper_limit
+from ssdbench.engine.series import Recorder, save_arrays, stored_arrays, upper_limit
 from ssdbench.engine.stage import Context, Unit, derived_seed
 from ssdbench.engine.unitwatch import UnitWatch
-from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, JobOutcome, Outcome, Second, submit_share
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
@@ -428,29 +426,27 @@ def write_measured(path: Path, measured: Measured) -> None:
 
 def read_measured(path: Path) -> Measured:
     """Read what `write_measured` stored. Raises UsageError for a damaged or missing file."""
-    try:
-        with np.load(path) as stored:
-            cpu = float(stored["cpu_percent"])
-            before = None  # missing in results of older versions
-            if "before_t_s" in stored:
-                before = Series(stored["before_t_s"], stored["before_iops"], unit="1/s")
-            read, write, flush = (Histogram.merged(from_arrays(stored, name)) for name in WHOLE)
-            return Measured(
-                **{name: stored[name] for name in SECONDS},
-                read=read,
-                write=write,
-                flush=flush,
-                submit_percent=float(stored.get("submit_percent", 0.0)),
-                start_in_flight=float(stored.get("start_in_flight", 0.0)),
-                cpu_percent=None if np.isnan(cpu) else cpu,
-                before=before,
-                streams=tuple(_streams_seen(stored, "streams")),
-                read_parts=tuple(from_arrays(stored, "read_parts")),
-                write_parts=tuple(from_arrays(stored, "write_parts")),
-                streams_whole=tuple(_streams_seen(stored, "streams_whole")),
-            )
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
-        raise UsageError(f"{path} is damaged: {error}") from error
+    with stored_arrays(path) as stored:
+        cpu = float(stored["cpu_percent"])
+        before = None  # missing in results of older versions
+        if "before_t_s" in stored:
+            before = Series(stored["before_t_s"], stored["before_iops"], unit="1/s")
+        read, write, flush = (Histogram.merged(from_arrays(stored, name)) for name in WHOLE)
+        seconds: dict[str, Any] = {name: stored[name] for name in SECONDS}
+        return Measured(
+            **seconds,
+            read=read,
+            write=write,
+            flush=flush,
+            submit_percent=float(stored.get("submit_percent", 0.0)),
+            start_in_flight=float(stored.get("start_in_flight", 0.0)),
+            cpu_percent=None if np.isnan(cpu) else cpu,
+            before=before,
+            streams=tuple(_streams_seen(stored, "streams")),
+            read_parts=tuple(from_arrays(stored, "read_parts")),
+            write_parts=tuple(from_arrays(stored, "write_parts")),
+            streams_whole=tuple(_streams_seen(stored, "streams_whole")),
+        )
 
 
 def _streams_seen(stored: Mapping[str, Any], name: str) -> Iterator[StreamSeen]:

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.engine.series import save_arrays
+from ssdbench.engine.series import save_arrays, stored_arrays
 from ssdbench.engine.stage import derived_seed
-from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, LoggedIo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.inside.strides import Floats, Ints, Pass, Region, Series, gathered, scores
@@ -183,15 +181,10 @@ class Trace:
 
     def load(self, path: Path, planned: Sequence[Pass]) -> None:
         """Add the passes that `save` stored. Raises UsageError for a damaged or missing file."""
-        try:
-            with np.load(path, allow_pickle=False) as stored:
-                ends = np.cumsum(stored["lengths"])[:-1]
-                parts = [
-                    np.split(stored[name], ends)
-                    for name in ("offset_bytes", "judged_ns", "latency_ns")
-                ]
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise UsageError(f"{path} is damaged: {error}") from error
+        with stored_arrays(path) as stored:
+            ends = np.cumsum(stored["lengths"])[:-1]
+            names = ("offset_bytes", "judged_ns", "latency_ns")
+            parts = [np.split(stored[name], ends) for name in names]
         for one, offset, judged, latency in zip(planned, *parts, strict=True):
             self.add(one, Heard(offset, judged, latency))
 

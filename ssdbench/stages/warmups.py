@@ -4,12 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
-from ssdbench.engine.series import stored_seconds
-from ssdbench.errors import UsageError
+from ssdbench.engine.series import stored_arrays, stored_seconds
 from ssdbench.model.found import WarmUp
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Repeat
@@ -103,11 +101,8 @@ def _latencies(path: Path) -> Mapping[str, Sequence[Histogram]]:
     """Return the steady part's latencies by direction; empty for older runs without them."""
     if not path.is_file():
         return {}
-    try:
-        with np.load(path) as stored:
-            return {name: from_arrays(stored, name) for name in ("read", "write")}
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
-        raise UsageError(f"{path} is damaged: {error}") from error
+    with stored_arrays(path) as stored:
+        return {name: from_arrays(stored, name) for name in ("read", "write")}
 
 
 def read_return(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
