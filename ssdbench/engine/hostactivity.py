@@ -193,7 +193,6 @@ class HostSeries:
         counted = self._counted()
         if len(counted) < 2:
             return None
-        seconds = max(counted[-1].host.at_s - counted[0].host.at_s, 1e-9)
         parts = [activity_between(a.host, b.host) for a, b in pairwise(counted)]
         whole = activity_between(counted[0].host, counted[-1].host)
         clocks = [r.host.frequency_khz / 1000 for r in counted if r.host.frequency_khz is not None]
@@ -204,7 +203,7 @@ class HostSeries:
             stolen_percent_most=100 * max(part.stolen_share for part in parts),
             other_cpus_most=max(part.other_cpus for part in parts),
             switches_per_s=whole.switches_per_s,
-            interrupts_per_s=_per_cpu(counted[0].host, counted[-1].host, seconds),
+            interrupts_per_s=_per_cpu(counted[0].host, counted[-1].host, whole.seconds),
             watts=package_watts([reading.host for reading in counted]),
             foreign_ios=sum(reading.foreign_ios for reading in counted[1:]),
         )

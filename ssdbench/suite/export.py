@@ -107,7 +107,9 @@ def exported(wishes: RunRequest) -> Mapping[str, str]:
 def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[str, str]]:
     match stage:
         case Precondition():
-            for number, jobs in enumerate(starts(_plain_fills(stage, info, seed), info), 1):
+            # Plain fio does not read the data back, so they need no headers.
+            fills = replace(stage, read_back=None).jobs(info, seed=seed)
+            for number, jobs in enumerate(starts(fills, info), 1):
                 yield f"{stage.name}-{number}.fio", jobfile(jobs, options=_way(info))
         case Steady():
             most = round(stage.max_fills * stage.workload.range.length_bytes)
@@ -117,11 +119,6 @@ def _of_stage(stage: AnyStage, info: TargetInfo, seed: int) -> Iterator[tuple[st
             return  # its rates follow from the warm-up
         case PointStage():
             yield from _of_points(stage, info, seed)
-
-
-def _plain_fills(stage: Precondition, info: TargetInfo, seed: int) -> list[Job]:
-    """Return the fill jobs without headers in the data, which plain fio does not read back."""
-    return replace(stage, read_back=None).jobs(info, seed=seed)
 
 
 def _of_points(stage: PointStage, info: TargetInfo, seed: int) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,6 @@ class HostCost:
     watts: float | None = None  # power of the CPU packages
     in_flight: float = 0.0  # mean over the window, from the kernel's counters
     in_flight_p95: float = 0.0  # 95th percentile of the samples
-    in_flight_most: int = 0
 
     @property
     def iops_per_core(self) -> float:
@@ -103,5 +102,4 @@ def cost_between(
         watts=package_watts((before, after)),
         in_flight=queued_s / seconds if queued_s > 0 else float(mean(ordered or [0])),
         in_flight_p95=float(ordered[int(0.95 * (len(ordered) - 1))]) if ordered else 0.0,
-        in_flight_most=ordered[-1] if ordered else 0,
     )
