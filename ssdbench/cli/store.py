@@ -50,11 +50,11 @@ def add_command(
         run, _ = whole_run(path, now)
         who = "" if signers is None else signer(path / RESULT, signers)
         given.append(added(run, signed_by=who))
-    done = add(Store.made(directory), given)
+    new, there = add(Store.made(directory), given)
     if as_json:
-        document(StoreAdded(directory=str(directory), added=done.added, there=done.there))
+        document(StoreAdded(directory=str(directory), added=new, there=there))
         return
-    answer(f"{counted(len(done.added), 'run')} added, {len(done.there)} were in the store already")
+    answer(f"{counted(len(new), 'run')} added, {len(there)} were in the store already")
 
 
 @store.command("check")

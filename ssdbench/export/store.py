@@ -30,7 +30,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 from ssdbench.errors import CommandFailed, UsageError
 from ssdbench.foreign import descriptor_of, json_object, plain, read_regular
@@ -44,11 +44,14 @@ from ssdbench.report.read import StoredRun
 from ssdbench.report.tables import (
     RESULT_TYPES,
     SUMMARY_TYPES,
+    Columns,
     Row,
     Tidy,
     point_findings,
     results_table,
+    row_of,
     summary_table,
+    types_of,
 )
 
 FORM = 2
@@ -398,10 +401,8 @@ class Added:
         return Origin(result.run_id, *hashes, result.method, self.signed_by)
 
 
-Columns = dict[str, tuple[str, Callable[[Added], object]]]  # by name: type, and value of a run
-
 # Every row of every table begins with these columns.
-_ORIGIN: Columns = {
+_ORIGIN: Columns[Added] = {
     "run_id": ("str", lambda one: one.run.result.run_id),
     "result_sha256": ("str", lambda one: one.result_sha256),
     "method": ("Int64", lambda one: one.run.result.method),
@@ -411,7 +412,8 @@ _ORIGIN: Columns = {
     "identity": ("str", lambda one: one.run.result.target.id),
     "is_simulated": ("boolean", lambda one: one.run.result.target.modelled),
 }
-_DRIVE: Columns = _ORIGIN | {
+_DRIVE: Columns[Added] = {
+    **_ORIGIN,
     "size_bytes": ("Int64", lambda one: one.run.result.target.size_bytes),
     "kind": ("str", lambda one: one.run.result.target.kind.value),
     "title": ("str", lambda one: one.run.result.title),
@@ -433,9 +435,9 @@ _FINDING_TYPES = {
     "code": "str", "severity": "str", "message": "str", "advice": "str", "stage": "str",
     "point": "str", "repeat_number": "Int64",
 }  # fmt: skip
-ORIGIN_TYPES = {name: kind for name, (kind, _) in _ORIGIN.items()}
+ORIGIN_TYPES = types_of(_ORIGIN)
 TABLES = {
-    "drives": {name: kind for name, (kind, _) in _DRIVE.items()},
+    "drives": types_of(_DRIVE),
     "points": ORIGIN_TYPES | {k: v for k, v in SUMMARY_TYPES.items() if k != "run_id"},
     "repeats": ORIGIN_TYPES | {k: v for k, v in RESULT_TYPES.items() if k != "run_id"},
     "findings": ORIGIN_TYPES | _FINDING_TYPES,
@@ -460,18 +462,14 @@ def added(run: StoredRun, *, signed_by: str = "") -> Added:
 def rows_of(one: Added) -> dict[str, list[Row]]:
     """Return the rows of one run for each table of the store, by name of the table."""
     result = one.run.result
-    origin = _row(_ORIGIN, one)
+    origin = row_of(_ORIGIN, one)
     repeats = [row for row in results_table(result).rows if row.get("repeat_number") is not None]
     return {
-        "drives": [_row(_DRIVE, one)],
+        "drives": [row_of(_DRIVE, one)],
         "points": [row | origin for row in summary_table(result).rows],
         "repeats": [row | origin for row in repeats],
         "findings": [origin | row for row in _findings(result)],
     }
-
-
-def _row(columns: Columns, one: Added) -> Row:
-    return {name: value(one) for name, (_, value) in columns.items()}
 
 
 def _findings(result: RunResult) -> Iterator[Row]:
@@ -497,15 +495,10 @@ def _findings(result: RunResult) -> Iterator[Row]:
 SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE", "boolean": "BOOLEAN"}
 
 
-class AddedTo(NamedTuple):
-    """The names of the runs that were added, and of those that the store already had."""
-
-    added: tuple[str, ...]
-    there: tuple[str, ...]  # the store already had these runs, with the same result
-
-
-def add(store: Store, runs: Sequence[Added]) -> AddedTo:
+def add(store: Store, runs: Sequence[Added]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Add runs to a store, in one new part for each model and month.
+
+    Returns the names of the runs that were added, and of those that the store already had.
 
     Raises UsageError if the store has a run of the same name with another result, and the errors of
     `Store.write`.
@@ -531,7 +524,7 @@ def add(store: Store, runs: Sequence[Added]) -> AddedTo:
             origins = [one.origin for one in some]
             store.write(model, month, origins, partial(_tables, some))
     names = tuple(one.run.result.run_id for one in new)
-    return AddedTo(names, tuple(name for name in given if name not in names))
+    return names, tuple(name for name in given if name not in names)
 
 
 def compact(store: Store) -> int:

@@ -5,13 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from ssdbench import __version__
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult
 from ssdbench.report.html import rendered
 from ssdbench.report.metrics import published_bound, value_of
 from ssdbench.report.plots.points import IntervalsFigure, Line, LinesFigure, Span
-from ssdbench.report.tables import POINT_NUMBERS, Row, Tidy, csv_bytes, point_numbers
+from ssdbench.report.tables import POINT_NUMBERS, Row, Tidy, csv_bytes, row_of, types_of
 from ssdbench.report.view import capacity, page, words
 from ssdbench.report.view.points import BOUND, INTERVAL, MEAN, MINUTE, percentile_columns
 from ssdbench.stats.compare import ALPHA, P99, RATE, Compared, Measured, Pair
@@ -88,7 +87,9 @@ def pair_verdict(pair: Pair, names: Names) -> tuple[str, str]:
             return "warn", f"{differs}; the means do not differ clearly"
         apart = pair.found.effect in (0.0, 1.0)  # yet the p-value is not small enough
         if pair.found.unsure:
-            return "warn", f"cannot tell: {_why_unsure(pair)}"
+            alike = "some repeats of one run are at the level of the other run"
+            why = alike if pair.found.entangled else "neighbouring repeats are too similar"
+            return "warn", f"cannot tell: {why}"
         return "", "too few repeats to tell" if apart else "no difference shown"
     first, second = (value or 0.0 for value in pair.means)
     faster = pair.found.shift > 0
@@ -208,12 +209,6 @@ def _bounds_apart(pair: Pair, names: Names) -> str | None:
     if low <= 0:
         return f"{lower} has no bound to plan on"
     return f"the bound of {lower} is {high / low:.2g} times lower"
-
-
-def _why_unsure(pair: Pair) -> str:
-    if pair.found.entangled:
-        return "some repeats of one run are at the level of the other run"
-    return "neighbouring repeats are too similar"
 
 
 MOST_DRAWN = 20  # most points in the figure of intervals
@@ -431,16 +426,14 @@ ONE_LINE = 16  # most characters that a narrow column keeps on one line
 
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
     """Return the page as HTML."""
-    labels = tuple(dict.fromkeys(words.simulated_label(result.target) for result in results))
     sheet = page.Sheet(
         tool="compare",
         kind="Comparison",
         title=_title(results),
         simulated=words.simulated_labels(result.target for result in results),
-        version=__version__,
         sections=[
             page.Section("answer", "Answer", _answer(results, found)),
-            page.Section("runs", "The runs", [*_mixed(labels), _run_table(results)]),
+            page.Section("runs", "The runs", [*_mixed(results), _run_table(results)]),
             *_side_by_side(results, found),
             page.Section(
                 "tests", "Do they differ?", [*_explained(found), _pair_table(results, found)]
@@ -530,15 +523,15 @@ def _short(label: str) -> str:
 
 def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
     """Return the page of `capacity`: the answer, then the calculation for each candidate."""
-    labels = tuple(dict.fromkeys(words.simulated_label(result.target) for result, _ in plans))
-    names = capacity.names_of(plans)
+    results = [result for result, _ in plans]
+    names = capacity.names(results)
     found: list[page.Section] = []
     if len(plans) > 1:
         lead = page.Prose(words.sentence(capacity.candidates_line(plans)), tone=_tone(plans))
         rest = [
-            *_mixed(labels),
+            *_mixed(results),
             page.Prose(f"Question: {plans[0][1].wanted.asked()}."),
-            _named([result for result, _ in plans]),
+            _named(results),
             *capacity.answer_blocks(plans, names),
         ]
         found.append(page.Section("answer", "Answer", [lead, *rest]))
@@ -554,9 +547,8 @@ def render_plans(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> str:
         page.Sheet(
             tool="capacity",
             kind="Capacity plan",
-            title=_title([result for result, _ in plans]),
-            simulated=words.simulated_labels(result.target for result, _ in plans),
-            version=__version__,
+            title=_title(results),
+            simulated=words.simulated_labels(result.target for result in results),
             sections=found,
         )
     )
@@ -569,8 +561,9 @@ def _title(results: Sequence[RunResult]) -> str:
     return " against ".join([result.run_id for result in results] if lettered else names)
 
 
-def _mixed(labels: Iterable[str]) -> list[page.Block]:
+def _mixed(results: Iterable[RunResult]) -> list[page.Block]:
     """Return a warning if real and simulated drives are compared."""
+    labels = dict.fromkeys(words.simulated_label(result.target) for result in results)
     simulated = [label for label in labels if label]
     if not simulated or all(labels):
         return []
@@ -639,7 +632,7 @@ def _pair_table(results: Sequence[RunResult], found: Compared) -> page.Table:
 
 
 SIDES = ("", "against_")
-_OF_SIDE = {"run_id": "str", "firmware": "str", "verdict": "str"} | POINT_NUMBERS
+_OF_SIDE = {"run_id": "str", "firmware": "str", "verdict": "str"} | types_of(POINT_NUMBERS)
 _OF_PAIR: dict[str, tuple[str, Callable[[Pair, Names], object]]] = {
     "bound_change_percent": ("Float64", lambda pair, _: pair.bound_percent),
     "shift_iops": ("Float64", lambda pair, _: pair.found.shift),
@@ -699,4 +692,6 @@ def _csv_measured(results: Sequence[RunResult], one: Measured) -> Row:
 
 def _csv_side(prefix: str, result: RunResult, point: PointResult) -> Row:
     row = {"run_id": result.run_id, "firmware": result.target.firmware, "verdict": point.verdict}
-    return {f"{prefix}{name}": value for name, value in (row | point_numbers(point)).items()}
+    return {
+        f"{prefix}{name}": value for name, value in (row | row_of(POINT_NUMBERS, point)).items()
+    }

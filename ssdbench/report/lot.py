@@ -1,17 +1,16 @@
 """Show a lot of drives: its page and CSV. Also make the page that compares two lots."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from ssdbench import __version__
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, PHASE, TEMPERATURE
 from ssdbench.report.html import rendered
 from ssdbench.report.plots.points import Strip, StripFigure
 from ssdbench.report.read import StoredRun
-from ssdbench.report.tables import Tidy, csv_bytes
+from ssdbench.report.tables import Columns, Tidy, csv_bytes, percent, row_of, types_of
 from ssdbench.report.view import lot as view
 from ssdbench.report.view import page, words
 from ssdbench.report.view.lot import ASSUMED
@@ -80,7 +79,7 @@ NO_LIMIT = 4.0  # percent to shade in a plot, if no limit for outliers is known
 Rated = tuple[Member, LotPoint, DriveRate]
 
 # The columns of `merge --csv`: the type, and a function for the value of a drive at a point.
-LOT_COLUMNS: dict[str, tuple[str, Callable[[Rated], object]]] = {
+LOT_COLUMNS: Columns[Rated] = {
     "run_id": ("str", lambda one: one[0].result.run_id),
     "drive": ("str", lambda one: one[0].result.target.id),
     "model": ("str", lambda one: one[0].result.target.model),
@@ -97,13 +96,9 @@ LOT_COLUMNS: dict[str, tuple[str, Callable[[Rated], object]]] = {
     "iops_ci_high": ("Float64", lambda one: one[2].high),
     "counts_iops": ("Float64", lambda one: one[2].counts),
     "failing": ("str", lambda one: one[2].failing),
-    "deviation_percent": ("Float64", lambda one: _percent(one[2].deviation)),
+    "deviation_percent": ("Float64", lambda one: percent(one[2].deviation)),
     "odd": ("str", lambda one: one[2].odd),
 }
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 def lot_csv(members: Sequence[Member], points: Sequence[LotPoint]) -> bytes:
@@ -113,8 +108,7 @@ def lot_csv(members: Sequence[Member], points: Sequence[LotPoint]) -> bytes:
         for point in points
         for member, rate in zip(members, point.rates, strict=True)
     ]
-    rows = [{name: value(one) for name, (_, value) in LOT_COLUMNS.items()} for one in rated]
-    return csv_bytes(Tidy(rows, {name: kind for name, (kind, _) in LOT_COLUMNS.items()}))
+    return csv_bytes(Tidy([row_of(LOT_COLUMNS, one) for one in rated], types_of(LOT_COLUMNS)))
 
 
 def render_lot(
@@ -132,7 +126,6 @@ def render_lot(
         kind="Lot",
         title=f"{counted(len(results), 'drive')}: {what}",
         simulated=simulated,
-        version=__version__,
         sections=[
             page.Section(
                 "answer",
@@ -361,7 +354,6 @@ def render_lots(
         kind="Lots",
         title="Two lots",
         simulated="SIMULATED" if simulated else "",
-        version=__version__,
         sections=[
             page.Section("lots", "The lots", [page.Prose(one) for one in drives]),
             page.Section(

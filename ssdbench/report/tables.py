@@ -8,9 +8,9 @@ import io
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ssdbench.foreign import cell
 from ssdbench.model.finding import Finding, Severity
@@ -42,27 +42,128 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# The first columns of the tables results and summary; docs/tables.md explains all columns.
-SHARED_TYPES = {
-    "run_id": "str",
-    "target": "str",
-    "simulated": "str",
-    "stage": "str",
-    "stage_kind": "str",
-    "point": "str",
-    "workload": "str",
-    "access_pattern": "str",
-    "block_bytes": "Int64",
-    "read_percent": "Int64",
-    "iodepth": "Int64",
-    "numjobs": "Int64",
-    "offset_bytes": "Int64",
-    "span_bytes": "Int64",
-    "span_percent": "Float64",
-    "fill_percent": "Float64",
-    "verdict": "str",
-    "reasons": "str",
+T = TypeVar("T")
+Row = dict[str, object]
+Columns = Mapping[str, tuple[str, Callable[[T], object]]]  # by name: type, and value of an item
+
+
+def types_of(columns: Columns[T]) -> dict[str, str]:
+    """Return the types of columns by name."""
+    return {name: kind for name, (kind, _) in columns.items()}
+
+
+def row_of(columns: Columns[T], item: T) -> Row:
+    """Return the row of an item."""
+    return {name: value(item) for name, (_, value) in columns.items()}
+
+
+def reasons(findings: Sequence[Finding]) -> str:
+    """Format why a number is not VALIDATED, as `code: sentence`, joined by `; `."""
+    invalidating = [f for f in findings if f.severity is Severity.INVALIDATES]
+    return "; ".join(dict.fromkeys(f"{f.code}: {f.message}" for f in invalidating))
+
+
+def point_findings(point: PointResult) -> tuple[Finding, ...]:
+    """Return the findings about a point and about each of its repeats."""
+    return point.findings + tuple(f for repeat in point.repeats for f in repeat.findings)
+
+
+def variation_percent(point: PointResult) -> float | None:
+    """Return the coefficient of variation of the repeats' IOPS, or None for a single repeat."""
+    values = [repeat.iops for repeat in point.repeats]
+    if len(values) < 2 or (mean := statistics.fmean(values)) <= 0:
+        return None
+    return 100 * statistics.stdev(values) / mean
+
+
+def _value(metric: str, point: PointResult) -> float | None:
+    return value_of(point, metric)
+
+
+def _interval_end(name: str, point: PointResult) -> object:
+    return getattr(point.estimate("iops"), name, None)
+
+
+def _basis(name: str, point: PointResult) -> float | None:
+    found: float | None = getattr(point.basis, name, None)
+    return found
+
+
+def _worst(name: str, point: PointResult) -> float | None:
+    # Runs of older versions do not have this estimate.
+    known = [value for r in point.repeats if (value := getattr(r, name)) is not None]
+    return value_of(point, name) if point.estimate(name) else min(known, default=None)
+
+
+def _latency(share: float, point: PointResult) -> float | None:
+    one = percentiles_of(point.estimates).get(share)
+    return one.value if one and one.status != "suppressed" else None
+
+
+def percent(share: float | None) -> float | None:
+    """Return a share in percent; None if it is not known."""
+    return None if share is None else 100 * share
+
+
+_RUN: Columns[RunResult] = {
+    "run_id": ("str", lambda result: result.run_id),
+    "target": ("str", lambda result: result.target.name),
+    "simulated": ("str", lambda result: simulated_label(result.target) or "no"),
 }
+_STAGE: Columns[StageResult] = {
+    "stage": ("str", lambda stage: stage.name),
+    "stage_kind": ("str", lambda stage: str(stage.kind)),
+}
+_POINT: Columns[PointResult] = {
+    "point": ("str", lambda point: point.point.id),
+    "workload": ("str", lambda point: point.point.workload.label()),
+    "access_pattern": ("str", lambda point: str(point.point.workload.pattern)),
+    "block_bytes": ("Int64", lambda point: point.point.workload.block_bytes),
+    "read_percent": ("Int64", lambda point: point.point.workload.read_percent),
+    "iodepth": ("Int64", lambda point: point.point.workload.iodepth),
+    "numjobs": ("Int64", lambda point: point.point.workload.numjobs),
+    "offset_bytes": ("Int64", lambda point: point.point.workload.range.offset_bytes),
+    "span_bytes": ("Int64", lambda point: point.point.workload.range.length_bytes),
+    "span_percent": ("Float64", lambda point: point.point.span_percent),
+    "fill_percent": ("Float64", lambda point: point.point.fill_percent),
+    "verdict": ("str", lambda point: point.verdict),
+    "reasons": ("str", lambda point: reasons(point_findings(point))),
+}
+_SUMMARY: Columns[PointResult] = {
+    "iops_bound": ("Float64", published_bound),
+    "iops": ("Float64", partial(_value, "iops")),
+    "iops_ci_low": ("Float64", partial(_interval_end, "ci_low")),
+    "iops_ci_high": ("Float64", partial(_interval_end, "ci_high")),
+    "repeats": ("Int64", lambda point: len(point.repeats)),
+    "cv_percent": ("Float64", variation_percent),
+    "worst_minute_iops": ("Float64", partial(_worst, "worst_minute_iops")),
+    "worst_second_iops": ("Float64", partial(_worst, "worst_second_iops")),
+    "lat_p50_ns": ("Float64", partial(_latency, 50.0)),
+    "lat_p99_ns": ("Float64", partial(_latency, 99.0)),
+    "lat_p99_9_ns": ("Float64", partial(_latency, 99.9)),
+    "watts": ("Float64", partial(_value, "watts")),
+    "iops_per_watt": ("Float64", partial(_value, "iops_per_watt")),
+    "joules_per_gb": ("Float64", partial(_value, "joules_per_gb")),
+    "host_watts": ("Float64", partial(_value, "host_watts")),
+    "longest_wave_s": ("Float64", partial(_basis, "longest_wave_s")),
+    "unseen_drift_per_fill_percent": (
+        "Float64",
+        lambda point: percent(_basis("unseen_drift_per_fill", point)),
+    ),
+    "unseen_drift_per_day_percent": (
+        "Float64",
+        lambda point: percent(_basis("unseen_drift_per_day", point)),
+    ),
+}
+# The numbers of a point that the table of a comparison has, too.
+POINT_NUMBERS = {
+    name: column
+    for name, column in _SUMMARY.items()
+    if name.startswith(("iops", "lat_")) and name != "iops_per_watt"
+}
+
+# The first columns of the tables results and summary; docs/tables.md explains all columns.
+SHARED_TYPES = types_of(_RUN) | types_of(_STAGE) | types_of(_POINT)
 RESULT_TYPES = SHARED_TYPES | {
     "stream": "str",
     "repeat_number": "Int64",
@@ -78,31 +179,7 @@ RESULT_TYPES = SHARED_TYPES | {
     "computed_by": "str",
     "status": "str",
 }
-SUMMARY_TYPES = SHARED_TYPES | {
-    "iops_bound": "Float64",
-    "iops": "Float64",
-    "iops_ci_low": "Float64",
-    "iops_ci_high": "Float64",
-    "repeats": "Int64",
-    "cv_percent": "Float64",
-    "worst_minute_iops": "Float64",
-    "worst_second_iops": "Float64",
-    "lat_p50_ns": "Float64",
-    "lat_p99_ns": "Float64",
-    "lat_p99_9_ns": "Float64",
-    "watts": "Float64",
-    "iops_per_watt": "Float64",
-    "joules_per_gb": "Float64",
-    "host_watts": "Float64",
-    "longest_wave_s": "Float64",
-    "unseen_drift_per_fill_percent": "Float64",
-    "unseen_drift_per_day_percent": "Float64",
-}
-# The columns that `point_numbers` fills.
-POWER = ("watts", "iops_per_watt", "joules_per_gb", "host_watts")
-POINT_NUMBERS = {
-    k: v for k, v in SUMMARY_TYPES.items() if k.startswith(("iops", "lat_")) and k not in POWER
-}
+SUMMARY_TYPES = SHARED_TYPES | types_of(_SUMMARY)
 ARTIFACT_TYPES = {
     "run_id": "str",
     "stage": "str",
@@ -163,28 +240,6 @@ PLAN_TYPES = {
 }
 
 SUMMARY_DECIMALS = 3  # summary.csv is for people; results.csv has all digits
-SUMMARY_PERCENTILES = {50.0: "lat_p50_ns", 99.0: "lat_p99_ns", 99.9: "lat_p99_9_ns"}
-
-Row = dict[str, object]
-
-
-def reasons(findings: Sequence[Finding]) -> str:
-    """Format why a number is not VALIDATED, as `code: sentence`, joined by `; `."""
-    invalidating = [f for f in findings if f.severity is Severity.INVALIDATES]
-    return "; ".join(dict.fromkeys(f"{f.code}: {f.message}" for f in invalidating))
-
-
-def point_findings(point: PointResult) -> tuple[Finding, ...]:
-    """Return the findings about a point and about each of its repeats."""
-    return point.findings + tuple(f for repeat in point.repeats for f in repeat.findings)
-
-
-def variation_percent(point: PointResult) -> float | None:
-    """Return the coefficient of variation of the repeats' IOPS, or None for a single repeat."""
-    values = [repeat.iops for repeat in point.repeats]
-    if len(values) < 2 or (mean := statistics.fmean(values)) <= 0:
-        return None
-    return 100 * statistics.stdev(values) / mean
 
 
 @dataclass(frozen=True)
@@ -229,13 +284,20 @@ def results_table(result: RunResult) -> Tidy:
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
     if (idle := result.idle_watts) is not None:
         about = {"stage_kind": "idle", "direction": "total", "verdict": result.verdict}
-        rows.append(_of_run(result) | about | _estimate(idle))
+        rows.append(row_of(_RUN, result) | about | _estimate(idle))
     return Tidy([*rows, *_capacity_rows(result)], RESULT_TYPES)
 
 
 def summary_table(result: RunResult) -> Tidy:
     """Return one row per point, in the order of the stored run."""
-    rows = [_summary_row(result, stage, point) for stage in result.stages for point in stage.points]
+    rows = [
+        row_of(_RUN, result)
+        | row_of(_STAGE, stage)
+        | row_of(_POINT, point)
+        | row_of(_SUMMARY, point)
+        for stage in result.stages
+        for point in stage.points
+    ]
     for row in rows:
         row |= {k: round(v, SUMMARY_DECIMALS) for k, v in row.items() if isinstance(v, float)}
     return Tidy(rows, SUMMARY_TYPES)
@@ -251,7 +313,7 @@ def artifacts_table(result: RunResult) -> Tidy:
 def targets_table(result: RunResult) -> Tidy:
     """Return a row for each number that the profile requires of the drive (its targets)."""
     rows: list[Row] = [
-        _of_run(result)
+        row_of(_RUN, result)
         | one.model_dump(exclude={"target", "seen", "worse_because"})
         | {"asked": one.target, "pessimistic": one.seen}
         | {"worse_because": "; ".join(one.worse_because)}
@@ -276,12 +338,11 @@ def csv_bytes(table: Tidy) -> bytes:
 
 
 def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
-    common = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
-    common |= {"verdict": result.verdict}
+    common = row_of(_RUN, result) | row_of(_STAGE, stage) | {"verdict": result.verdict}
     if (answers := _ANSWERS.get(type(stage.found))) is not None:
         yield from (common | row for row in answers(stage, stage.found))
     for point in stage.points:
-        about = common | _workload_columns(point)
+        about = common | row_of(_POINT, point)
         for estimate in point.estimates:
             yield about | _estimate_columns(estimate, point)
         for stream in point.streams:
@@ -289,14 +350,6 @@ def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
                 yield about | _estimate_columns(estimate, point) | {"stream": stream.name}
         for repeat in point.repeats:
             yield from (about | row for row in _repeat_rows(repeat, point.point.workload))
-
-
-def _of_run(result: RunResult) -> Row:
-    return {
-        "run_id": result.run_id,
-        "target": result.target.name,
-        "simulated": simulated_label(result.target) or "no",
-    }
 
 
 def _number(metric: str, value: object, unit: str, how: str) -> Row:
@@ -452,8 +505,8 @@ def _capacity_rows(result: RunResult) -> Iterator[Row]:
         return
     wanted = found.wanted
     made, wear = found.plan, found.plan.wear if found.plan else None
-    common = _of_run(result) | {"stage_kind": "capacity"}
-    common |= _workload_columns(found.point) if found.point else {}
+    common = row_of(_RUN, result) | {"stage_kind": "capacity"}
+    common |= row_of(_POINT, found.point) if found.point else {}
     common |= {"verdict": found.verdict, "reasons": _why(found)}
     how = "plan of the profile"
     for metric, value, unit in (
@@ -475,7 +528,7 @@ def _capacity_rows(result: RunResult) -> Iterator[Row]:
     yield common | _number("capacity_drives", drives, "1", how) | {"answer": answer_line(found)}
     for need in made.needs if made else ():
         metric = f"capacity_{need.limit}_headroom_percent"
-        yield common | _number(metric, _percent(need.headroom), "%", how)
+        yield common | _number(metric, percent(need.headroom), "%", how)
     for metric, value in (
         ("capacity_kept_load_iops", found.kept_load_iops),
         ("capacity_missed_load_iops", found.missed_load_iops),
@@ -499,7 +552,7 @@ def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
         made, latencies = found.plan, {one.direction: one for one in found.latencies}
         headroom = {need.limit: need.headroom for need in made.needs} if made else {}
         rows.append(
-            _of_run(result)
+            row_of(_RUN, result)
             | {
                 "candidate": name,
                 "drives": made and marked(f"{made.drives}", found.verdict),
@@ -520,7 +573,7 @@ def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
                 "answer": answer_line(found),
                 "question": found.wanted.asked(),
             }
-            | {f"{limit}_headroom_percent": _percent(headroom.get(limit)) for limit in Limit}
+            | {f"{limit}_headroom_percent": percent(headroom.get(limit)) for limit in Limit}
             | {
                 f"lat_p99_{way}_{name}": value
                 for way, one in latencies.items()
@@ -545,25 +598,6 @@ def _artifacts(stage: StageResult) -> Iterator[Row]:
                 yield about | {"metric": estimate.metric, "artifact_path": path}
         for repeat in point.repeats:
             yield about | {"repeat_number": repeat.repeat, "artifact_path": repeat.artifacts}
-
-
-def _workload_columns(point: PointResult) -> Row:
-    workload = point.point.workload
-    return {
-        "point": point.point.id,
-        "workload": workload.label(),
-        "access_pattern": str(workload.pattern),
-        "block_bytes": workload.block_bytes,
-        "read_percent": workload.read_percent,
-        "iodepth": workload.iodepth,
-        "numjobs": workload.numjobs,
-        "offset_bytes": workload.range.offset_bytes,
-        "span_bytes": workload.range.length_bytes,
-        "span_percent": point.point.span_percent,
-        "fill_percent": point.point.fill_percent,
-        "verdict": point.verdict,
-        "reasons": reasons(point_findings(point)),
-    }
 
 
 def _estimate_columns(estimate: Estimate, point: PointResult) -> Row:
@@ -605,44 +639,6 @@ def _repeat_rows(repeat: Repeat, workload: Workload) -> Iterator[Row]:
         metrics.append(("zone_resets", repeat.zone_resets, "1", "fio's count, settling included"))
     about: Row = {"repeat_number": repeat.repeat, "direction": whole(workload), "samples": 1}
     yield from (about | _number(*metric) for metric in metrics)
-
-
-def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> Row:
-    variation, basis = variation_percent(point), point.basis
-    fill, day = (basis.unseen_drift_per_fill, basis.unseen_drift_per_day) if basis else (None, None)
-    row = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
-    row |= _workload_columns(point) | point_numbers(point)
-    for name in ("worst_minute_iops", "worst_second_iops"):
-        # Runs of older versions do not have this estimate.
-        known = [value for r in point.repeats if (value := getattr(r, name)) is not None]
-        row[name] = value_of(point, name) if point.estimate(name) else min(known, default=None)
-    return row | {
-        **{name: value_of(point, name) for name in POWER},
-        "repeats": len(point.repeats),
-        "cv_percent": None if variation is None else round(variation, 3),
-        "longest_wave_s": basis.longest_wave_s if basis else None,
-        "unseen_drift_per_fill_percent": _percent(fill),
-        "unseen_drift_per_day_percent": _percent(day),
-    }
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
-
-
-def point_numbers(point: PointResult) -> Row:
-    """Return a point's bound, mean, interval and percentiles, by column name."""
-    iops, percentiles = point.estimate("iops"), percentiles_of(point.estimates)
-    row: Row = {
-        "iops_bound": published_bound(point),
-        "iops": iops and iops.value,
-        "iops_ci_low": iops and iops.ci_low,
-        "iops_ci_high": iops and iops.ci_high,
-    }
-    for share, name in SUMMARY_PERCENTILES.items():
-        one = percentiles.get(share)
-        row[name] = one.value if one and one.status != "suppressed" else None
-    return row
 
 
 @dataclass(frozen=True, slots=True)

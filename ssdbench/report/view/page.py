@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ssdbench import __version__
 from ssdbench.report.figure import ReportFigure
 
 T = TypeVar("T")
@@ -216,5 +217,5 @@ class Sheet:
     kind: str  # first word of the page's title
     title: str
     simulated: str
-    version: str
     sections: Sequence[Section]
+    version: str = __version__
