@@ -8,11 +8,9 @@ import click
 from ssdbench.cli.options import PATH, json_option, run_argument
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.errors import UsageError
-from ssdbench.export import EXPORTS
+from ssdbench.export import TEXTS, content
 from ssdbench.foreign import real
 from ssdbench.host.files import write_atomic
-
-FORMATS = tuple(name for name, form in EXPORTS.items() if form.is_text)
 
 
 @click.command("report")
@@ -23,7 +21,7 @@ FORMATS = tuple(name for name, form in EXPORTS.items() if form.is_text)
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice(TEXTS),
     help="Print the numbers for Prometheus or as OCP Test & Validation output, instead of making "
     "the report.",
 )
@@ -79,15 +77,13 @@ def _written(directory: Path, form: str, output: Path | None) -> list[Path]:
     unended = unended_result(directory)
     run = StoredRun(directory, unended) if unended else StoredRun.open(directory)
     if form == "openmetrics" and is_live(directory):
-        content = openmetrics.export(
-            run, Reader(directory).progress() or Progress("", None, None, "")
-        )
+        made = openmetrics.export(run, Reader(directory).progress() or Progress("", None, None, ""))
     else:
-        content = EXPORTS[form].content(run)
+        made = content(run, form)
     if output is None:
-        click.echo(content, nl=False)
+        click.echo(made, nl=False)
         return []
-    write_atomic(output, content)
+    write_atomic(output, made)
     return [output]
 
 
@@ -107,7 +103,7 @@ def donate(directory: Path, output: Path | None, as_json: bool) -> None:
     where = output or Path(f"{real(directory).name}-donation.tar.gz")
     if where.exists():
         raise UsageError(f"{where} already exists", hint="Name another file with --output.")
-    EXPORTS["donation"].write(StoredRun.open(directory), where)
+    write_atomic(where, content(StoredRun.open(directory), "donation"))
     with tarfile.open(where) as archive:
         sizes = {entry.name.partition("/")[2]: entry.size for entry in archive}
     if as_json:

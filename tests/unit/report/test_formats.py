@@ -14,7 +14,7 @@ import pytest
 
 from ssdbench.cli import main
 from ssdbench.engine.events import Progress
-from ssdbench.export import EXPORTS, openmetrics
+from ssdbench.export import content, openmetrics
 from ssdbench.model.result import RunResult
 from ssdbench.report.read import StoredRun
 from tests.support.builders import StoredRunBuilder, a_full_run, a_target
@@ -28,7 +28,7 @@ Samples = dict[str, list[tuple[dict[str, str], float]]]
 
 
 def exported(form: str, result: RunResult) -> str:
-    return EXPORTS[form].content(StoredRun(Path(), result)).decode()
+    return content(StoredRun(Path(), result), form).decode()
 
 
 def read(text: str) -> Samples:
