@@ -11,13 +11,11 @@ from ssdbench.report.plots.scale import LETTER
 
 @dataclass(frozen=True, slots=True)
 class ColumnsFigure(ReportFigure):
-    """A 3D chart: a column stands at each pair of x and y; `heights` has a row for each y."""
+    """A 3D chart over block sizes `x` and mixes `y`; `heights` has a row for each mix."""
 
     x: tuple[str, ...]
     y: tuple[str, ...]
     heights: tuple[tuple[float, ...], ...]
-    x_label: str
-    y_label: str
     z_label: str
 
     def draw(self) -> Figure:
@@ -35,7 +33,7 @@ class ColumnsFigure(ReportFigure):
         ]
         axes.set_xticks([place + 0.3 for place in range(len(self.x))], few, fontsize=7)
         axes.set_yticks([place + 0.3 for place in range(len(self.y))], self.y, fontsize=7)
-        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        axes.set(xlabel="block size", ylabel="reads/writes")
         axes.tick_params(axis="z", pad=8)
         axes.set_zlabel(self.z_label, labelpad=24)
         canvas.counts(axes.zaxis)
@@ -43,13 +41,12 @@ class ColumnsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [
             (row, column, height)
             for row, heights in zip(self.y, self.heights, strict=True)
             for column, height in zip(self.x, heights, strict=True)
         ]
-        return FigureData((self.y_label, self.x_label, self.z_label), table, (), ())
+        return FigureData(("reads/writes", "block size", self.z_label), table, (), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,6 @@ class BarsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [("I/Os", x, y) for x, y in zip(self.x, self.y, strict=True)]
         table += [(words, x, None) for x, words in self.marks]
         return over_x(("line", "latency [ns]", "I/Os"), table, 1)
@@ -123,7 +119,6 @@ class TimelineFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [(one.label, one.start, one.end, one.words) for one in self.stretches]
         columns = ("stage", f"{self.x_label}, from", "to", "what it took")
         return FigureData(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from ssdbench.report.figure import FigureData, Floats, ReportFigure, Row, over_x
 from ssdbench.report.plots import canvas
 
+T = TypeVar("T")
 MANY = 40  # a line with more points has no dots on it
 CHARACTERS = 62  # characters of tick labels that fit below a half-width figure
 
@@ -32,6 +34,24 @@ class Line:
     failed: bool = False  # values that failed: draw crosses, no line
     apart: bool = False  # values without order: draw dots, no line
     names: tuple[str, ...] = ()  # of the points; dots without a line have them in the data only
+
+
+def lines_of(
+    items: Iterable[T],
+    label: Callable[[T], str],
+    x: Callable[[T], float | None],
+    y: Callable[[T], float | None],
+) -> tuple[Line, ...]:
+    """Return a line through all items of each label; an item without x or y is left out."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for item in items:
+        own, place, value = found.setdefault(label(item), []), x(item), y(item)
+        if place is not None and value is not None:
+            own.append((place, value))
+    return tuple(
+        Line(name, tuple(place for place, _ in own), tuple(value for _, value in own))
+        for name, own in found.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +110,6 @@ class LinesFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         words = dict(self.ticks)
         extras: list[tuple[str, Callable[[int, int], str | float | None]]] = []
         lines = self.lines
@@ -172,7 +191,6 @@ class StripFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = []
         for strip in self.strips:
             table += [(strip.label, str(n), v) for n, v in enumerate(strip.values, start=1)]
@@ -223,7 +241,6 @@ class DotsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [
             (row.label, name, value) for row in self.points for name, value in row.values
         ]
@@ -265,7 +282,6 @@ class CurvesFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [
             (curve.label, x, y)
             for curve in self.curves
@@ -310,7 +326,6 @@ class ScatterFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         names = ["peak" if peak else "other" for peak in self.peaks.tolist()]
         table: list[Row] = list(zip(names, self.x.tolist(), self.y.tolist(), strict=True))
         unit = " [ns]" if self.latency else ""
@@ -360,7 +375,6 @@ class IntervalsFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [
             (label, run, span.mean, span.low, span.high, span.bound)
             for label, spans in self.points

@@ -27,6 +27,7 @@ from ssdbench.report.figure import (
 from ssdbench.report.plots import canvas
 
 MOST_DECADES = 3  # decades of a logarithmic rate axis; a second without I/O is at its lower end
+SETTLE_AXIS, HEAT_AXIS = "seconds since the repeat started", "seconds of counted time"
 BESIDE_WINDOW = 0.15  # free height around a judged window, as a share of the range of its lines
 BESIDE_ROUNDS = 0.25  # free width, in rounds, on both sides
 STEADY_PARTS = ("From the first second, from zero", "The judged window, larger")
@@ -108,7 +109,6 @@ class SeriesFigure(ReportFigure):
         return low / room**0.1, high * room**0.3
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [*traced("measured", self.trace)]
         for level in self.levels:
             table += [(level.name, x, level.rate, level.rate) for x in (level.start, level.end)]
@@ -185,7 +185,6 @@ class SteadyFigure(ReportFigure):
             yield from ((level.name, x, level.rate) for x in (level.start, level.end))
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [
             *((STEADY_PARTS[0], *row) for row in traced("measured", self.trace)),
             *((STEADY_PARTS[1], *row) for row in traced("mean of each minute", self.minutes)),
@@ -215,7 +214,6 @@ class WindowFigure(ReportFigure):
     x: tuple[float, ...]
     blocks: tuple[float, ...]
     window: Window
-    x_label: str
     y_label: str
 
     def draw(self) -> Figure:
@@ -229,7 +227,7 @@ class WindowFigure(ReportFigure):
             axes.fill_between(ends, band.low, band.high, color=canvas.SHADE, lw=0, label=band.words)
         fit = [window.fit_start, window.fit_end]
         axes.plot(ends, fit, color=canvas.ACCENT, lw=1.8, label=window.fit_words)
-        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        axes.set(xlabel="round", ylabel=self.y_label)
         axes.set_xlim(window.start - BESIDE_ROUNDS, window.end + BESIDE_ROUNDS)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         canvas.from_zero(axes, headroom=1.12)
@@ -238,9 +236,8 @@ class WindowFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [("each round", x, y) for x, y in zip(self.x, self.blocks, strict=True)]
-        return over_x(("line", self.x_label, self.y_label), [*table, *_window_rows(self.window)], 1)
+        return over_x(("line", "round", self.y_label), [*table, *_window_rows(self.window)], 1)
 
 
 # Styles of horizontal lines; no two look the same, even without colours.
@@ -279,17 +276,15 @@ class SettleFigure(ReportFigure):
     """A small panel for each point, with the rates of its repeats over time."""
 
     panels: tuple[SettlePanel, ...]
-    x_label: str
 
     def draw(self) -> Figure:
         """Draw the repeats from their start; settling is grey, counted time is coloured."""
-        figure, grid = _small(len(self.panels), self.x_label, "IOPS")
+        figure, grid = _small(len(self.panels), SETTLE_AXIS, "IOPS")
         for axes, panel in zip(grid, self.panels, strict=True):
             _panel(axes, panel)
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = [
             (panel.name, f"{number} {name}", x, low, high)
             for panel in self.panels
@@ -297,7 +292,7 @@ class SettleFigure(ReportFigure):
             for name, trace in (("settling", section.settle), ("counted", section.measure))
             for _, x, low, high in traced("", trace)
         ]
-        columns = ("point", "repeat", self.x_label, f"IOPS, {LOWEST}", f"IOPS, {HIGHEST}")
+        columns = ("point", "repeat", SETTLE_AXIS, f"IOPS, {LOWEST}", f"IOPS, {HIGHEST}")
         names = tuple(panel.name for panel in self.panels)
         return FigureData(columns, table, (2,), (3, 4), line=1, parts=names)
 
@@ -331,12 +326,11 @@ class HeatFigure(ReportFigure):
     """Latency over time; a darker cell means that more of the I/Os at that time took so long."""
 
     panels: tuple[HeatPanel, ...]
-    x_label: str
 
     def draw(self) -> Figure:
         """Draw the cells in shades of one colour, and the percentiles of repeats as lines."""
         figure, grid = _small(
-            len(self.panels), self.x_label, "latency (log)", most_columns=2, height=2.6
+            len(self.panels), HEAT_AXIS, "latency (log)", most_columns=2, height=2.6
         )
         names = list(dict.fromkeys(name for panel in self.panels for name, *_ in panel.percentiles))
         for axes, panel in zip(grid, self.panels, strict=True):
@@ -360,7 +354,6 @@ class HeatFigure(ReportFigure):
         return figure
 
     def rows(self) -> FigureData:
-        """Return the values in the plot as rows."""
         table: list[Row] = []
         for panel in self.panels:
             for column in panel.columns:
@@ -370,7 +363,7 @@ class HeatFigure(ReportFigure):
                     table.append((panel.name, "I/Os", column.start, low, high, share))
             for name, start, end, value in panel.percentiles:
                 table += [(panel.name, name, x, value, None, None) for x in (start, end)]
-        columns = ("point", "line", self.x_label, "latency [ns]", "to [ns]", "share [%]")
+        columns = ("point", "line", HEAT_AXIS, "latency [ns]", "to [ns]", "share [%]")
         names = tuple(panel.name for panel in self.panels)
         return FigureData(columns, table, (2,), (3,), line=1, parts=names)
 

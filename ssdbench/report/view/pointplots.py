@@ -369,7 +369,7 @@ def _heat(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Pl
         "column is a part of a repeat, or the whole repeat if fio's log is not complete or very "
         f"long. Percentiles are of whole repeats, with at least {LEAST_BEYOND} slower I/Os.",
         alt=f"Latency over the counted time, in {counted(len(panels), 'panel')}.",
-        figure=HeatFigure(tuple(panels), "seconds of counted time"),
+        figure=HeatFigure(tuple(panels)),
     )
 
 

@@ -237,11 +237,6 @@ def _marked(point: PointResult) -> page.Cell:
     return page.Cell(f"{text} ✗", "bad", hint=point.verdict) if bad else page.Cell(text, "strong")
 
 
-def _interval(point: PointResult) -> str:
-    iops = point.estimate("iops")
-    return words.interval(iops) if iops else words.NONE
-
-
 def _variation(point: PointResult) -> str:
     variation = variation_percent(point)
     return words.NONE if variation is None else f"{variation:.2g} %"
@@ -286,7 +281,10 @@ BOUND: page.ColumnOf[PointResult] = (
 )
 _MARKED: page.ColumnOf[PointResult] = (BOUND[0], lambda point: _marked(point))
 MEAN: page.ColumnOf[PointResult] = (page.number("Mean [IOPS]"), _count("iops"))
-INTERVAL: page.ColumnOf[PointResult] = (page.number("95 % interval of the mean"), _interval)
+INTERVAL: page.ColumnOf[PointResult] = (
+    page.number("95 % interval of the mean"),
+    lambda point: words.interval(point.estimate("iops")),
+)
 MINUTE: page.ColumnOf[PointResult] = (
     page.number("Worst minute [IOPS]"),
     _count("worst_minute_iops"),

@@ -180,7 +180,7 @@ def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -
         "counted. Coloured: counted time, from which the mean is computed.",
         alt=f"Rate over time of all repeats of {counted(len(panels), 'point')}, with settling and "
         "counted time.",
-        figure=SettleFigure(tuple(panels), x_label="seconds since the repeat started"),
+        figure=SettleFigure(tuple(panels)),
     )
 
 

@@ -19,7 +19,7 @@ from ssdbench.model.pts import (
 )
 from ssdbench.report.figure import thinned
 from ssdbench.report.plots.columns import BarsFigure, ColumnsFigure
-from ssdbench.report.plots.points import Line, LinesFigure
+from ssdbench.report.plots.points import Line, LinesFigure, lines_of
 from ssdbench.report.plots.series import Band, SeriesFigure, Window, WindowFigure
 from ssdbench.report.view.page import Plot
 from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of
@@ -45,26 +45,18 @@ class Axis:
         return self.label.partition(" [")[0]
 
 
-def _mean_ns(cell: PtsCell) -> float | None:
-    return cell.latency.mean_ns if cell.latency else None
-
-
-def _max_ns(cell: PtsCell) -> float | None:
-    return cell.latency.max_ns if cell.latency else None
-
-
-def _us(of: Callable[[PtsCell], float | None]) -> Callable[[PtsCell], float | None]:
-    return lambda cell: None if (value := of(cell)) is None else value * 1e-3
+def _latency(field: str, scale: float = 1.0) -> Callable[[PtsCell], float | None]:
+    return lambda cell: scale * getattr(cell.latency, field) if cell.latency else None
 
 
 IOPS = Axis("iops", "IOPS", lambda cell: cell.iops)
 THROUGHPUT = Axis(
     "throughput-bytes-per-s", "throughput [MB/s]", lambda cell: cell.throughput_bytes_per_s * 1e-6
 )
-MEAN = Axis("mean-ns", "mean latency", _mean_ns, latency=True)
-HIGHEST = Axis("max-ns", "highest latency", _max_ns, latency=True)
-MEAN_US = Axis("mean-ns", "mean latency [us]", _us(_mean_ns))
-HIGHEST_US = Axis("max-ns", "highest latency [us]", _us(_max_ns))
+MEAN = Axis("mean-ns", "mean latency", _latency("mean_ns"), latency=True)
+HIGHEST = Axis("max-ns", "highest latency", _latency("max_ns"), latency=True)
+MEAN_US = Axis("mean-ns", "mean latency [us]", _latency("mean_ns", 1e-3))
+HIGHEST_US = Axis("max-ns", "highest latency [us]", _latency("max_ns", 1e-3))
 TRACKED = {PtsMetric.IOPS: IOPS, PtsMetric.THROUGHPUT: THROUGHPUT, PtsMetric.MEAN: MEAN_US}
 
 
@@ -125,18 +117,17 @@ def _convergences(name: str, found: Pts) -> Iterator[Plot]:
 def _convergence(name: str, found: Pts, axis: Axis, *, pre_writes: bool = False) -> Plot:
     both = axis is THROUGHPUT
     drawn = [
-        [(one.number, cell) for cell in one.cells if cell.pre_write == pre_writes]
+        (one.number, cell)
         for one in found.rounds
+        for cell in one.cells
+        if cell.pre_write == pre_writes
     ]
-    least = min(cell.read_percent for _, cell in drawn[0])
-    lines = tuple(
-        Line(
-            label=cells[0][1].cell,
-            x=tuple(float(number) for number, cell in cells if axis.of(cell) is not None),
-            y=tuple(y for _, cell in cells if (y := axis.of(cell)) is not None),
-        )
-        for cells in zip(*drawn, strict=True)
-        if both or cells[0][1].read_percent == least
+    least = min(cell.read_percent for _, cell in drawn)
+    lines = lines_of(
+        [one for one in drawn if both or one[1].read_percent == least],
+        label=lambda one: one[1].cell,
+        x=lambda one: float(one[0]),
+        y=lambda one: axis.of(one[1]),
     )[:MAX_LINES]
     last = found.rounds[-1].number
     what = "All cells" if both else "The cells with the largest share of writes"
@@ -217,30 +208,26 @@ def window_figure(window: RoundWindow, label: str) -> WindowFigure:
             fit_words=f"straight-line fit (PTS: within {100 * MAX_SLOPE_EXCURSION:g} %)",
             band=Band(f"PTS: mean ± {50 * MAX_EXCURSION:g} %", low, high),
         ),
-        x_label="round",
         y_label=label,
     )
 
 
 def _by_block(name: str, means: Sequence[PtsCell]) -> Plot:
     sizes = sorted({cell.block_bytes for cell in means})
-    lines = []
-    for read in dict.fromkeys(cell.read_percent for cell in means):
-        own = sorted((c for c in means if c.read_percent == read), key=lambda c: c.block_bytes)
-        lines.append(
-            Line(
-                f"{read}/{100 - read}",
-                tuple(float(cell.block_bytes) for cell in own),
-                tuple(cell.iops for cell in own),
-            )
-        )
+    mixes = list(dict.fromkeys(cell.read_percent for cell in means))
+    lines = lines_of(
+        sorted(means, key=lambda cell: (mixes.index(cell.read_percent), cell.block_bytes)),
+        label=lambda cell: f"{cell.read_percent}/{100 - cell.read_percent}",
+        x=lambda cell: float(cell.block_bytes),
+        y=lambda cell: cell.iops,
+    )
     return Plot(
         name=f"blocks-{name}",
         title="IOPS over block size",
         caption="Means over the measurement window, one line for each mix of reads and writes.",
         alt=f"IOPS of {len(lines)} mixes over {len(sizes)} block sizes.",
         figure=LinesFigure(
-            tuple(lines[:MAX_LINES]),
+            lines[:MAX_LINES],
             "block size",
             "IOPS",
             tuple((float(size), format_size(size)) for size in sizes),
@@ -263,8 +250,6 @@ def _columns(name: str, means: Sequence[PtsCell], axis: Axis) -> Plot:
             tuple(format_size(size) for size in sizes),
             tuple(f"{read}/{100 - read}" for read in mixes),
             tuple(tuple(heights.get((size, read), 0.0) for size in sizes) for read in mixes),
-            "block size",
-            "reads/writes",
             axis.label,
         ),
     )
@@ -275,20 +260,10 @@ def _by_threads(
     x: Callable[[PtsCell], float | None],
     y: Callable[[PtsCell], float | None],
 ) -> tuple[Line, ...]:
-    threads = sorted({cell.threads for cell in cells}, reverse=True)
-    lines = []
-    for count in threads[:MAX_LINES]:
-        own = sorted((c for c in cells if c.threads == count), key=lambda c: c.queue)
-        both = [(x(cell), y(cell)) for cell in own]
-        known = [(at, value) for at, value in both if at is not None and value is not None]
-        lines.append(
-            Line(
-                f"{count} threads" if count > 1 else "1 thread",
-                tuple(at for at, _ in known),
-                tuple(value for _, value in known),
-            )
-        )
-    return tuple(lines)
+    ordered = sorted(cells, key=lambda cell: (-cell.threads, cell.queue))
+    return lines_of(ordered, lambda cell: f"{cell.threads} thread{'s' * (cell.threads > 1)}", x, y)[
+        :MAX_LINES
+    ]
 
 
 def _over_queue(
@@ -506,10 +481,7 @@ def _rates(
 
 
 def _before_levels(name: str, samples: Sequence[PtsRate]) -> Plot:
-    lines = []
-    for phase in dict.fromkeys(sample.phase for sample in samples):
-        own = [sample for sample in samples if sample.phase == phase]
-        lines.append(Line(phase, tuple(s.t_s / 60 for s in own), tuple(s.iops for s in own)))
+    lines = lines_of(samples, lambda s: s.phase, lambda s: s.t_s / 60, lambda s: s.iops)
     most = max(max(line.x) for line in lines)
     return Plot(
         name=f"pre-writes-of-levels-{name}",
@@ -517,7 +489,7 @@ def _before_levels(name: str, samples: Sequence[PtsRate]) -> Plot:
         caption="One hour of writes in an unscaled test, before the highest, the middle and the "
         "lowest demand.",
         alt=f"IOPS of {len(lines)} phases over {most:.3g} minutes.",
-        figure=LinesFigure(tuple(lines), "minutes", "IOPS", round_ticks(0.0, most)),
+        figure=LinesFigure(lines, "minutes", "IOPS", round_ticks(0.0, most)),
     )
 
 

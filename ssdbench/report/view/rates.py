@@ -209,6 +209,9 @@ def _kept_load(curve: InterferenceCurve) -> tuple[str, str]:
 def _curves(stage: StageResult, curves: Sequence[InterferenceCurve]) -> page.Plot:
     name, limit_ns = curves[0].percentile, curves[0].limit_ns
     loads = sorted({load.write_iops for curve in curves for load in curve.loads})
+    lost = [load for curve in curves for load in curve.loads if not load.kept]
+    lines = [_line_of(curve.readers, curve.loads) for curve in curves]
+    failed = [_line_of("limit not kept", lost, failed=True)] if lost else []
     return page.Plot(
         name=f"interference-{stage.name}",
         title="Latency of reads over the write load",
@@ -216,7 +219,7 @@ def _curves(stage: StageResult, curves: Sequence[InterferenceCurve]) -> page.Plo
         alt=f"{name} of reads over write loads from {format_count(loads[0])} to "
         f"{format_count(loads[-1])} IOPS, with its limit of {format_ns(limit_ns)}.",
         figure=LinesFigure(
-            (*map(_line_of, curves), *_failed(curves)),
+            (*lines, *failed),
             "writes [IOPS]",
             "latency",
             tuple((load, format_count(load)) for load in loads),
@@ -228,16 +231,9 @@ def _curves(stage: StageResult, curves: Sequence[InterferenceCurve]) -> page.Plo
     )
 
 
-def _line_of(curve: InterferenceCurve) -> Line:
-    places = tuple(load.write_iops for load in curve.loads)
-    return Line(curve.readers, places, tuple(load.value_ns for load in curve.loads))
-
-
-def _failed(curves: Sequence[InterferenceCurve]) -> Iterator[Line]:
-    lost = [load for curve in curves for load in curve.loads if not load.kept]
-    if lost:
-        places = tuple(load.write_iops for load in lost)
-        yield Line("limit not kept", places, tuple(load.value_ns for load in lost), failed=True)
+def _line_of(label: str, loads: Sequence[WriteLoad], *, failed: bool = False) -> Line:
+    places = tuple(load.write_iops for load in loads)
+    return Line(label, places, tuple(load.value_ns for load in loads), failed=failed)
 
 
 def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> page.Headline:

@@ -1,7 +1,6 @@
 """Show whether the drive reached steady state: rate over time, judged window, criteria."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -257,7 +256,9 @@ def _measured(criterion: tuple[str, tuple[float, float]]) -> page.Cell:
     return page.Cell(criterion_value(name, measured), "" if measured <= allowed else "bad")
 
 
-def _window(verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float) -> Window:
+def _window(
+    verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float, mean_words: str
+) -> Window:
     length = verdict.window_to_s - verdict.window_from_s
     found = band(verdict)
     return Window(
@@ -268,6 +269,7 @@ def _window(verdict: SteadyVerdict, axis: words.TimeUnit, divisor: float) -> Win
         fit_end=(verdict.intercept + verdict.slope_per_s * length) / divisor,
         fit_words=fit_words(verdict),
         band=found and Band(found.words, found.low / divisor, found.high / divisor),
+        mean_words=mean_words,
     )
 
 
@@ -277,10 +279,7 @@ def _run_up(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> p
     start_s, end_s = verdict.window_from_s, verdict.window_to_s
     first, last = np.searchsorted(seconds.t_s, (start_s, end_s), side="right")
     inside = seconds.between(int(first), int(last)) if last > first else seconds
-    window = replace(
-        _window(verdict, axis, divisor),
-        mean_words=preparation.rates(verdict.mean, unit, inside),
-    )
+    window = _window(verdict, axis, divisor, preparation.rates(verdict.mean, unit, inside))
     worst = worst_minute(seconds, unit, start_s=start_s, end_s=end_s)
     to, minute = minutes(seconds, unit, start_s=start_s, end_s=end_s)
     levels: list[Level] = []

@@ -167,9 +167,9 @@ def scaled(unit: str) -> tuple[float, str]:
     return (1e6, "MB/s") if unit == "B/s" else (1.0, "IOPS")
 
 
-def interval(estimate: Estimate) -> str:
+def interval(estimate: Estimate | None) -> str:
     """Format the two-sided 95 % interval without its unit; a dash if it is missing."""
-    return span(estimate.ci_low, estimate.ci_high)
+    return span(estimate.ci_low, estimate.ci_high) if estimate else NONE
 
 
 def watts(estimate: Estimate | None) -> str:

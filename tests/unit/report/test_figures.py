@@ -75,7 +75,7 @@ def test_a_figure_of_repeats_draws_and_lists_what_settled_and_what_counts() -> N
         for start, rate in ((0.0, 900.0), (3.0, 500.0))
     )
     panel = SettlePanel("sweep-1", "4 KiB", (RepeatTraces(settle, measure),))
-    figure = SettleFigure((panel,), "seconds")
+    figure = SettleFigure((panel,))
 
     rows = figure.rows().table
     (axes,) = figure.draw().axes
