@@ -123,16 +123,7 @@ class StoredRun:
 
         `marked` names a column and a word. In this column, cells with this word become 1, others 0.
         """
-        data = self._bytes(relative)
-        columns = None if data is None else self._cells(relative, data)
-        if columns is None:
-            return None
-        return {
-            name: np.array([value == marked[1] for value in column], dtype=np.float64)
-            if marked is not None and name == marked[0]
-            else _numbers(column)
-            for name, column in columns.items()
-        }
+        return self._columns(relative, self._bytes(relative), marked)
 
     def seconds(self, relative: str) -> Seconds | None:
         """Read the complete rows of a `seconds.csv`; later calls return the same data."""
@@ -142,24 +133,17 @@ class StoredRun:
 
     def _read_seconds(self, relative: str) -> Seconds | None:
         data = self._bytes(relative)
-        if data is None:
-            return None
-        if (whole := _whole_seconds(data)) is not None:
+        if data is not None and (whole := _whole_seconds(data)) is not None:
             return whole
-        columns = self._cells(relative, data)
+        columns = self._columns(relative, data, (PHASE, MEASURE))
         if columns is None:
             return None
         if any(name not in columns for name in SECONDS_COLUMNS):
             self.missing.append(f"{relative} (columns are missing)")
             return None
-        numbers = {name: _numbers(columns[name]) for name in SECONDS_COLUMNS}
-        phase = columns.get(PHASE)
-        measured = (
-            np.ones(len(numbers["t_s"]), dtype=np.bool_)
-            if phase is None
-            else np.array([word == MEASURE for word in phase], dtype=np.bool_)
-        )
-        return _seconds(numbers, measured)
+        every = np.ones(len(columns["t_s"]), dtype=np.bool_)
+        measured = columns[PHASE] > 0 if PHASE in columns else every
+        return _seconds({name: columns[name] for name in SECONDS_COLUMNS}, measured)
 
     def histograms(self, relative: str) -> dict[str, Histogram]:
         """Return the latency histograms of a `histograms.npz` by direction; none if unreadable."""
@@ -180,8 +164,12 @@ class StoredRun:
             self.missing.append(f"{relative} (unreadable)")
             return {}
 
-    def _cells(self, relative: str, data: bytes) -> dict[str, Sequence[str]] | None:
-        """Return the cells of a CSV file by column; skip empty rows and rows that are too long."""
+    def _columns(
+        self, relative: str, data: bytes | None, marked: tuple[str, str] | None
+    ) -> dict[str, Floats] | None:
+        """Return the columns of a CSV file; skip empty rows and rows that are too long."""
+        if data is None:
+            return None
         try:
             text = io.StringIO(data.decode("utf-8"), newline="")
             head, *rows = csv.reader(text, skipinitialspace=True)
@@ -192,7 +180,12 @@ class StoredRun:
         whole = [row if len(row) == width else row + [""] * (width - len(row))
                  for row in rows if 0 < len(row) <= width]  # fmt: skip
         cells = list(zip(*whole, strict=True)) or [()] * width
-        return dict(zip(head, cells, strict=True))
+        return {
+            name: np.array([value == marked[1] for value in column], dtype=np.float64)
+            if marked is not None and name == marked[0]
+            else _numbers(column)
+            for name, column in zip(head, cells, strict=True)
+        }
 
     def _bytes(self, relative: str, *, expected: bool = True) -> bytes | None:
         path = self.path(relative)

@@ -55,23 +55,19 @@ def write_report(
             hint="summary.csv lists the points of a run.",
         )
     table = tables.results_table(result)
-
-    version = result.ssdbench_version
-    summary = tables.csv_bytes(tables.summary_table(result))
-    artifacts = tables.csv_bytes(tables.artifacts_table(result))
-    written = [
-        _replaced(run_dir / rundirectory.RESULTS_CSV, tables.csv_bytes(table)),
-        _replaced(run_dir / rundirectory.SUMMARY_CSV, summary),
-        _replaced(run_dir / rundirectory.ARTIFACTS_CSV, artifacts),
-    ]
-    targets = run_dir / rundirectory.TARGETS_CSV
+    shown = {
+        rundirectory.RESULTS_CSV: table,
+        rundirectory.SUMMARY_CSV: tables.summary_table(result),
+        rundirectory.ARTIFACTS_CSV: tables.artifacts_table(result),
+    }
     if result.accepted:
-        written.append(_replaced(targets, tables.csv_bytes(tables.targets_table(result))))
+        shown[rundirectory.TARGETS_CSV] = tables.targets_table(result)
     else:
-        targets.unlink(missing_ok=True)
+        (run_dir / rundirectory.TARGETS_CSV).unlink(missing_ok=True)
+    written = [_replaced(run_dir / name, tables.csv_bytes(one)) for name, one in shown.items()]
     typed = run_dir / rundirectory.RESULTS_PARQUET
     if database.is_available():
-        data = parquet_bytes(table, run_id=result.run_id, version=version)
+        data = parquet_bytes(table, run_id=result.run_id, version=result.ssdbench_version)
         written.append(_replaced(typed, data))
     else:
         typed.unlink(missing_ok=True)  # an earlier report's file, which may be outdated
