@@ -311,29 +311,20 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
         answer(f"  {reason}")
 
 
-_FIELDS = {
+_FIELDS = {  # fields of the plan that have another name than their option
     "iops": "demand_iops",
-    "vms": "vms",
-    "iops_each": "iops_each",
-    "peak": "peak",
     "growth": "growth_percent",
-    "years": "years",
     "p99": "p99_s",
     "p99_read": "p99_read_s",
     "p99_write": "p99_write_s",
     "reserve": "failure_reserve",
-    "spares": "spares",
     "rebuild": "rebuild_iops",
     "rebuild_time": "rebuild_time_s",
     "capacity": "capacity_tb",
-    "price": "price",
     "power": "power_w",
     "failure_rate": "failure_rate_percent",
     "endurance": "endurance_tb",
     "warranty": "warranty_years",
-    "waf": "waf",
-    "waf_rating": "waf_rating",
-    "outstanding": "outstanding",
     "utilisation": "utilisation_percent",
     "block": "block_bytes",
     "read": "read_percent",
@@ -344,7 +335,8 @@ def _wanted(kept: Any, options: dict[str, Any]) -> Any:
     """Return the demand in the profile; options on the command line replace its values."""
     from ssdbench.model.profile import CapacityPlan
 
-    given = {_FIELDS[name]: value for name, value in options.items() if value is not None}
+    known = {name: value for name, value in options.items() if value is not None}
+    given = {_FIELDS.get(name, name): value for name, value in known.items()}
     try:
         return (kept or CapacityPlan()).with_given(given)
     except ValueError as error:

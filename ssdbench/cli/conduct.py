@@ -154,7 +154,10 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
 
     def emit(event: Event) -> None:
         if isinstance(event, RunStarted):
-            _begin(directory, event.target, resumed=event.resumed)
+            background.begin(directory)
+            if not event.resumed:
+                _store_facts(directory / rundirectory.HOST_BEFORE, event.target)
+                store_pages(event.target, directory / "drive-before")
             begun.append(directory)
             debuglog.keep_in(directory)
             audience.started(directory)
@@ -172,29 +175,17 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
         if begun:
             background.end(directory, getattr(error, "exit_code", EXIT_BUG))
         live.end(f"The run ended: {error}. To continue it: ssdbench resume {directory}")
-        if begun and isinstance(error, Exception) and not isinstance(error, Interrupted):
-            _require_there(directory, error)
+        failed = isinstance(error, Exception) and not isinstance(error, Interrupted)
+        if begun and failed and not (directory / rundirectory.MANIFEST).exists():
+            raise HostLacks(
+                f"{directory} was removed or renamed while the run went on",
+                hint="If it was renamed, rename it back; then `ssdbench resume` continues the run. "
+                "If it was removed, the run cannot be continued.",
+            ) from error
         raise
     live.end()
     background.end(directory, code)
     return Ended(directory, result, files, code)
-
-
-def _require_there(directory: Path, error: Exception) -> None:
-    """Raise HostLacks if the run directory has disappeared, which then explains the error."""
-    if not (directory / rundirectory.MANIFEST).exists():
-        raise HostLacks(
-            f"{directory} was removed or renamed while the run went on",
-            hint="If it was renamed, rename it back; then `ssdbench resume` continues the run. "
-            "If it was removed, the run cannot be continued.",
-        ) from error
-
-
-def _begin(directory: Path, target: TargetInfo, *, resumed: bool) -> None:
-    background.begin(directory)
-    if not resumed:
-        _store_facts(directory / rundirectory.HOST_BEFORE, target)
-        store_pages(target, directory / "drive-before")
 
 
 def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:

@@ -26,7 +26,7 @@ def start() -> None:
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
     stderr = logging.StreamHandler(sys.stderr)
-    stderr.setFormatter(_formatter(f"debug: {FORMAT}"))
+    stderr.setFormatter(_Formatter(f"debug: {FORMAT}"))
     # This handler stores lines until the run directory exists, then passes each line on at once.
     logger.addHandler(MemoryHandler(capacity=1))
     logger.addHandler(stderr)
@@ -42,7 +42,7 @@ def keep_in(directory: Path) -> None:
                 return
             file = logging.FileHandler(directory / NAME, encoding="utf-8", delay=True)
             file.setStream(os.fdopen(log, "a", encoding="utf-8"))
-            file.setFormatter(_formatter(FORMAT))
+            file.setFormatter(_Formatter(FORMAT))
             handler.setTarget(file)
             handler.flush()
 
@@ -62,11 +62,9 @@ def stop() -> None:
 class _Formatter(logging.Formatter):
     """Make control characters visible in the log, because file names may contain them."""
 
+    converter = staticmethod(time.gmtime)
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = None
+
     def format(self, record: logging.LogRecord) -> str:
         return lines(super().format(record))
-
-
-def _formatter(form: str) -> logging.Formatter:
-    formatter = _Formatter(form, datefmt="%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    return formatter

@@ -1,7 +1,7 @@
 """List drives (`drives`), and purge a drive that is no longer needed (`retire`)."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,9 +12,8 @@ from ssdbench.errors import UsageError
 from ssdbench.units import format_capacity
 
 if TYPE_CHECKING:
-    from ssdbench.cli.documents.machine import Device, ListedModel
+    from ssdbench.cli.documents.machine import Device
     from ssdbench.model.target import Consent
-    from ssdbench.sim.spec import ModelCard
     from ssdbench.target.guard import OneLook
 
 
@@ -31,7 +30,7 @@ def drives(as_json: bool) -> None:
     For each block device, show its identity for --destroy, and every reason why ssdbench refuses
     to write to it.
     """
-    from ssdbench.cli.documents.machine import Drives
+    from ssdbench.cli.documents.machine import Drives, ListedModel
     from ssdbench.host.sysfs import Sysfs
     from ssdbench.sim.spec import catalogue
     from ssdbench.target.guard import OneLook
@@ -41,7 +40,16 @@ def drives(as_json: bool) -> None:
     devices = [found for name in _with_progress(kernels) if (found := _device(name, look))]
     models = catalogue()
     if as_json:
-        document(Drives(devices=tuple(devices), models=tuple(_model(card) for card in models)))
+        listed = tuple(
+            ListedModel.of(
+                card,
+                target=f"sim:{card.name}",
+                published=dict(card.figures),
+                simulated=dict(card.simulated),
+            )
+            for card in models
+        )
+        document(Drives(devices=tuple(devices), models=listed))
         return
     for device in devices:
         answer(f"{device.target}  {device.description}")
@@ -57,10 +65,11 @@ def drives(as_json: bool) -> None:
     if not devices:
         answer("this host has no block device with a size above 0")
     answer("")
-    rows = [
-        (f"sim:{card.name}", format_capacity(card.capacity_bytes), _figures(card), card.title)
-        for card in models
-    ]
+    rows = []
+    for card in models:
+        figures = ", ".join(f"{name} {value:,.6g}" for name, value in [*card.figures.items()][:3])
+        size = format_capacity(card.capacity_bytes)
+        rows.append((f"sim:{card.name}", size, figures, card.title))
     answer(table(("simulated", "capacity", "published figures", "drive"), rows))
 
 
@@ -109,21 +118,6 @@ def _device(name: str, look: "OneLook") -> "Device | None":
         plannable=info.kind.plannable,
         unplannable=unplannable(info),
     )
-
-
-def _model(card: "ModelCard") -> "ListedModel":
-    from ssdbench.cli.documents.machine import ListedModel
-
-    return ListedModel.of(
-        card,
-        target=f"sim:{card.name}",
-        published=dict(card.figures),
-        simulated=dict(card.simulated),
-    )
-
-
-def _figures(card: "ModelCard") -> str:
-    return ", ".join(f"{name} {value:,.6g}" for name, value in list(card.figures.items())[:3])
 
 
 HEALTH = frozenset(
@@ -181,7 +175,7 @@ def retire(
         lba_format=asked_format(lba_format, protection) if lba_format is not None else None,
     )
     final = inspect(target)
-    health = _health(final.facts)
+    health = {k: v for k, v in final.facts.items() if k in HEALTH or k.startswith("SMART ")}
     if as_json:
         document(Retired.of(done, target=final, done=done.said, health=health or None))
         return
@@ -192,8 +186,3 @@ def retire(
         answer(f"  {name}: {value}")
     if not health:
         answer("  final SMART data: this target reports none")
-
-
-def _health(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts about a drive's health and remaining life; empty if no fact is known."""
-    return {name: value for name, value in facts.items() if name in HEALTH or name[:6] == "SMART "}

@@ -1,7 +1,6 @@
 """Write answers to stdout and messages to stderr."""
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -50,8 +49,9 @@ def tell(text: str) -> None:
 
 def document(value: "Document | Mapping[str, object]") -> None:
     """Print the answer as one JSON document; infinity and NaN become null."""
-    plain = value if isinstance(value, Mapping) else value.model_dump(mode="json")
-    click.echo(json.dumps(_finite(plain), indent=1, allow_nan=False))
+    text = json.dumps(value) if isinstance(value, Mapping) else value.model_dump_json()
+    plain = json.loads(text, parse_constant=lambda _: None)
+    click.echo(json.dumps(plain, indent=1, allow_nan=False))
 
 
 def write_file(path: Path | None, what: str, made: Callable[[], bytes]) -> None:
@@ -103,15 +103,3 @@ def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> 
 
 def _numeric(cell: str) -> bool:
     return cell in ("", "-") or bool(_NUMBER.fullmatch(cell))
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, str):  # first: most values are strings, and checking for Mapping is slow
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
