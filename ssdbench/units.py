@@ -7,12 +7,14 @@ nanoseconds or a `float` in seconds; the name says the unit.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TypeVar
 
 from ssdbench.foreign import brief
 
+N = TypeVar("N", int, float)
 KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
@@ -230,6 +232,12 @@ def format_duration(duration_s: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Format a number with its noun, such as `1 repeat`, `10 repeats`, `12,000 requests`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def ranged(form: Callable[[N], str], ends: tuple[N, N]) -> str:
+    """Format a range, such as `2 h to 3 h`; one number if both ends look equal."""
+    low, high = (form(end) for end in ends)
+    return low if low == high else f"{low} to {high}"
 
 
 def listed(items: Sequence[str]) -> str:

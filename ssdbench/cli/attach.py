@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ssdbench.cli.options import Duration, json_option, page_option, run_argument
+from ssdbench.cli.options import DURATION, json_option, page_option, run_argument
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.cli.signals import interrupted_code
 from ssdbench.model import rundirectory
@@ -79,7 +79,7 @@ def _follow(directory: Path, *, page: bool, moving: bool) -> int:
 @run_argument
 @click.option(
     "--wait",
-    type=Duration(),
+    type=DURATION,
     default="2m",
     show_default=True,
     metavar="D",

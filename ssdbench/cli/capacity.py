@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ssdbench.cli.merge import lot_name
-from ssdbench.cli.options import PATH, Duration, Number, Size, csv_option, html_option, json_option
+from ssdbench.cli.options import DURATION, PATH, SIZE, Number, csv_option, html_option, json_option
 from ssdbench.cli.output import answer, document, table, write_file
 from ssdbench.errors import UsageError
 from ssdbench.units import MOST_PERCENT
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 )
 @click.option("--years", type=Number(most=100), help="Years of growth to plan for. Default: 1.")
 @click.option(
-    "--p99", type=Duration(), metavar="D", help="Highest allowed 99th percentile of latency (10ms)."
+    "--p99", type=DURATION, metavar="D", help="Highest allowed 99th percentile of latency (10ms)."
 )
-@click.option("--p99-read", type=Duration(), metavar="D", help="Highest allowed p99 of reads.")
-@click.option("--p99-write", type=Duration(), metavar="D", help="Highest allowed p99 of writes.")
+@click.option("--p99-read", type=DURATION, metavar="D", help="Highest allowed p99 of reads.")
+@click.option("--p99-write", type=DURATION, metavar="D", help="Highest allowed p99 of writes.")
 @click.option(
     "--outstanding",
     type=click.IntRange(min=1, max=1_000_000),
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 @click.option("--rebuild", type=Number(), help="IOPS that the rebuild of a failed drive adds.")
 @click.option(
     "--rebuild-time",
-    type=Duration(),
+    type=DURATION,
     metavar="D",
     help="Time until a failed drive is replaced and rebuilt (12h).",
 )
@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     type=Number(),
     help="Write amplification that the maker assumed for the rated endurance.",
 )
-@click.option("--block", type=Size(), metavar="SIZE", help="Plan on points of this block size.")
+@click.option("--block", type=SIZE, metavar="SIZE", help="Plan on points of this block size.")
 @click.option("--read", type=click.IntRange(0, 100), help="Plan on points of this read share.")
 @click.option(
     "--spread",

@@ -60,7 +60,6 @@ def check(target: str | None, as_json: bool) -> int:
 
 
 def _target_facts(info: "TargetInfo") -> dict[str, str]:
-    """Return the known facts of a target as pairs of name and text."""
     found = {
         "id": info.consent_id,
         "kind": info.kind.value,

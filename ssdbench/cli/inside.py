@@ -10,8 +10,8 @@ import click
 
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
+    SIZE,
     RunOptions,
-    Size,
     consent_options,
     json_option,
     limits,
@@ -155,14 +155,14 @@ EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
 @click.option(
     "--stride",
     "strides",
-    type=Size(),
+    type=SIZE,
     multiple=True,
     metavar="SIZE",
     help="Distance between two writes. Give it at least three times; these distances replace the "
     "default distances.",
 )
 @click.option(
-    "--block", type=Size(), default=4096, metavar="SIZE", help="Size of one write. Default: 4KiB."
+    "--block", type=SIZE, default=4096, metavar="SIZE", help="Size of one write. Default: 4KiB."
 )
 @click.option(
     "--writes",

@@ -152,10 +152,7 @@ def status(*, as_json: bool) -> None:
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the given module names after checking them.
-
-    Raises UsageError for a name that is not a module of ssdbench.
-    """
+    """Return the names. Raises UsageError for a name that is not a module of ssdbench."""
     unknown = set(names) - set(modules.MODULES)
     if unknown:
         raise UsageError(

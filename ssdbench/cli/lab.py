@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import click
 
-from ssdbench.cli.options import PATH, Duration, Size, json_option
+from ssdbench.cli.options import DURATION, PATH, SIZE, json_option
 from ssdbench.cli.output import document, tell
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.foreign import MOST_BYTES, open_regular
@@ -59,9 +59,7 @@ def lab() -> None:
     type=click.IntRange(1, 64),
     help="Number of CPUs of the guest.",
 )
-@click.option(
-    "--memory", type=Size(), default="2GiB", show_default=True, help="Memory of the guest."
-)
+@click.option("--memory", type=SIZE, default="2GiB", show_default=True, help="Memory of the guest.")
 @click.option(
     "--reproducible",
     is_flag=True,
@@ -79,7 +77,7 @@ def lab() -> None:
 @click.option("--multipath", is_flag=True, help="Put NVMe drives behind multipath heads.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")
 @click.option(
-    "--timeout", type=Duration(), default="1h", show_default=True,
+    "--timeout", type=DURATION, default="1h", show_default=True,
     help="End the guest after this time.",
 )  # fmt: skip
 @json_option

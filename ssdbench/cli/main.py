@@ -122,7 +122,6 @@ def _refuse_repeats(ctx: click.Context, command: click.Command, args: list[str])
 
 
 def _debug(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Start the debug log, for --debug."""
     del parameter
     if value:
         from ssdbench.cli import debuglog

@@ -1,7 +1,6 @@
 """Define options that several sub-commands share, and the types of their values."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -40,54 +39,43 @@ class RunOptions(TypedDict, total=False):
     budget_s: float | None
 
 
-class Quantity(FloatParameter, ABC):
-    """A number with a unit on the command line; each kind parses its own units."""
+class Quantity(FloatParameter):
+    """A number with a unit; `parse` raises ValueError with a sentence for the user."""
 
-    @abstractmethod
-    def parsed(self, text: str) -> float:
-        """Convert a text to a number. Raises ValueError with a sentence for the user."""
+    def __init__(self, name: str, parse: Callable[[str], float]) -> None:
+        self.name, self._parse = name, parse
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the value as its Python type, or fail with a sentence."""
         try:
-            return self.parsed(value) if isinstance(value, str) else value
+            return self._parse(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
-class Size(Quantity):
-    """A size, such as 4KiB or 1.5TiB; the command gets bytes."""
-
-    name = "size"
-
-    def parsed(self, text: str) -> int:
-        if not (size := parse_size(text)):
-            raise ValueError("a size must be larger than 0 bytes")
-        return size
+def _size_bytes(text: str) -> int:
+    if not (size := parse_size(text)):
+        raise ValueError("a size must be larger than 0 bytes")
+    return size
 
 
-class Percent(Quantity):
-    """A share above 0 and at most 100 percent, written as 1% or 0.5%."""
-
-    name = "percent"
-
-    def parsed(self, text: str) -> float:
-        if not 0 < (percent := parse_percent(text)) <= 100:
-            raise ValueError(f"a share is above 0% and at most 100%, got {text!r}")
-        return percent
+def _percent(text: str) -> float:
+    if not 0 < (percent := parse_percent(text)) <= 100:
+        raise ValueError(f"a share is above 0% and at most 100%, got {text!r}")
+    return percent
 
 
-class Duration(Quantity):
-    """A duration, such as 90s or 2h; the command gets seconds."""
+def _duration_s(text: str) -> float:
+    if not (duration_ns := parse_duration_ns(text)):
+        raise ValueError("a duration must be longer than 0 s")
+    return duration_ns / NS_PER_S
 
-    name = "duration"
 
-    def parsed(self, text: str) -> float:
-        if not (duration_ns := parse_duration_ns(text)):
-            raise ValueError("a duration must be longer than 0 s")
-        return duration_ns / NS_PER_S
+SIZE = Quantity("size", _size_bytes)  # such as 4KiB or 1.5TiB
+PERCENT = Quantity("percent", _percent)  # such as 1% or 0.5%
+DURATION = Quantity("duration", _duration_s)  # such as 90s or 2h
 
 
 class Number(click.FloatRange):
@@ -109,7 +97,6 @@ class Number(click.FloatRange):
 def _profiles(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Return the shell completions of a profile: installed profiles and files."""
     from ssdbench.cli.inputs import installed_profiles
 
     return _beginning(incomplete, installed_profiles())
@@ -207,7 +194,7 @@ def planning_options(function: F) -> F:
         click.option(
             "--max-wear",
             "max_wear_percent",
-            type=Percent(),
+            type=PERCENT,
             metavar="SHARE",
             help="Make the best plan that likely writes at most this share of the rated endurance "
             "(1%), and end before the run writes more. It needs `--rated tbw=…` or --endurance, "
@@ -229,7 +216,7 @@ def planning_options(function: F) -> F:
 budget_option = click.option(
     "--budget",
     "budget_s",
-    type=Duration(),
+    type=DURATION,
     metavar="TIME",
     help="Time for the whole run (12h): make the best plan that likely fits into it, and end "
     "the run before the time is over.",
@@ -334,12 +321,12 @@ _wear_option = click.option(
 )
 _writes_option = click.option(
     "--max-writes",
-    type=Size(),
+    type=SIZE,
     metavar="SIZE",
     help="End the run after it has written this much.",
 )
 _time_option = click.option(
-    "--max-time", type=Duration(), metavar="D", help="End the run after this time (2h)."
+    "--max-time", type=DURATION, metavar="D", help="End the run after this time (2h)."
 )
 
 

@@ -1,9 +1,9 @@
 """Show what `run` would do (`ssdbench plan`)."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -20,7 +20,7 @@ from ssdbench.cli.options import (
     wear_options,
 )
 from ssdbench.cli.output import answer, document, table
-from ssdbench.units import format_capacity, format_count, format_duration
+from ssdbench.units import format_capacity, format_count, format_duration, ranged
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.runs import Planned
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ssdbench.suite.request import RunRequest
     from ssdbench.target.objection import Objection
     from ssdbench.tuning.plan import HostPlan
-
-N = TypeVar("N", int, float)
 
 
 @click.command("plan")
@@ -98,8 +96,9 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
     lines += [
         "",
         f"drive's time: {_time(plan)}",
-        *([f"host's time: {_range(format_duration, plan.wait_s)}"] if plan.wait_s else []),
-        f"written: {_range(format_capacity, plan.bytes_written)}, {_fills(plan.fills)} drive fills",
+        *([f"host's time: {ranged(format_duration, plan.wait_s)}"] if plan.wait_s else []),
+        f"written: {ranged(format_capacity, plan.bytes_written)}, "
+        f"{ranged('{:,.2f}'.format, plan.fills)} drive fills",
         *([f"LBA format: {plan.lba_format}"] if plan.lba_format else []),
         *_budget(plan.budget),
         *_host(plan.host),
@@ -185,8 +184,8 @@ def _time(plan: "RunPlan") -> str:
     """Return the likely time, the source of its rates, and how to get a closer estimate."""
     from ssdbench.engine.estimates import ANY_DRIVE
 
-    said = f"{_range(format_duration, plan.seconds)} by rates {plan.hint.source}"
-    writes = _range(format_count, plan.hint.random_write_iops)
+    said = f"{ranged(format_duration, plan.seconds)} by rates {plan.hint.source}"
+    writes = ranged(format_count, plan.hint.random_write_iops)
     if plan.hint.source == ANY_DRIVE.source:
         return (
             f"{said} ({writes} random writes per second); a slower drive takes longer; --rated "
@@ -199,20 +198,10 @@ def _row(plan: "StagePlan") -> tuple[str, ...]:
     return (
         plan.name,
         plan.title,
-        _range(format_duration, plan.seconds),
-        _range(format_capacity, plan.bytes_written),
-        _fills(plan.fills),
+        ranged(format_duration, plan.seconds),
+        ranged(format_capacity, plan.bytes_written),
+        ranged("{:,.2f}".format, plan.fills),
     )
-
-
-def _range(form: Callable[[N], str], ends: tuple[N, N]) -> str:
-    low, high = (form(end) for end in ends)
-    return low if low == high else f"{low} to {high}"
-
-
-def _fills(fills: tuple[float, float]) -> str:
-    low, high = (f"{end:,.2f}" for end in fills)
-    return low if low == high else f"{low} to {high}"
 
 
 def _objections(wishes: "RunRequest", plan: "RunPlan") -> "list[Objection]":

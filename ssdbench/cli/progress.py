@@ -16,7 +16,7 @@ from ssdbench.engine.events import (
 )
 from ssdbench.foreign import lines, plain
 from ssdbench.model.finding import Finding, Severity
-from ssdbench.units import format_count, format_duration, format_figure, format_rate
+from ssdbench.units import format_count, format_duration, format_figure, format_rate, ranged
 
 LINE_EVERY_S = 30.0
 ROOMY = 72  # least columns of a terminal for a bar
@@ -172,7 +172,11 @@ def _rest(event: Progress) -> str:
     if event.written_fills:
         parts.append(f"{format_figure(event.written_fills)} fills written")
     left = "" if event.left_s is None else f"{format_duration(event.left_s)} left: "
-    ends = f"; the run takes {_range(event.ends_after_s)}" if event.ends_after_s else ""
+    ends = (
+        f"; the run takes {ranged(format_duration, event.ends_after_s)}"
+        if event.ends_after_s
+        else ""
+    )
     if event.simulated:
         return ", ".join(parts) + (f"{ends} of the drive's time" if ends else "")
     return left + ", ".join(parts) + ends
@@ -183,13 +187,8 @@ def _waiting(event: Progress) -> str:
     if not event.simulated:
         return ""
     stage = [] if event.left_s is None else [f"{format_duration(event.left_s)} left of this stage"]
-    run = [f"{_range(event.wait_s)} left of the run"] if event.wait_s else []
+    run = [f"{ranged(format_duration, event.wait_s)} left of the run"] if event.wait_s else []
     return f"host's time: {', '.join([*stage, *run])}" if stage or run else ""
-
-
-def _range(ends_s: tuple[float, float]) -> str:
-    least, most = (format_duration(seconds) for seconds in ends_s)
-    return least if least == most else f"{least} to {most}"
 
 
 def headline(event: Event) -> str:
@@ -201,12 +200,17 @@ def headline(event: Event) -> str:
             asked = f"\nquestion: {event.question}" if event.question else ""
             return f"{word} on {event.target.name}{simulated}: {event.directory}{asked}"
         case StageStarted():
-            told = f", drive's time: {_range(event.seconds)}" if event.seconds[1] else ""
+            told = (
+                f", drive's time: {ranged(format_duration, event.seconds)}"
+                if event.seconds[1]
+                else ""
+            )
             if event.ends_after_s and event.likely_after_s:
                 most = format_duration(event.ends_after_s[1])
-                told += f"\n  the whole run: likely {_range(event.likely_after_s)}, at most {most}"
+                likely = ranged(format_duration, event.likely_after_s)
+                told += f"\n  the whole run: likely {likely}, at most {most}"
             if event.wait_s:
-                told += f"\n  host's time until the end: {_range(event.wait_s)}"
+                told += f"\n  host's time until the end: {ranged(format_duration, event.wait_s)}"
             return f"[{event.number}/{event.of}] {event.title}{told}"
         case StageFinished(result=result, reused=reused):
             if reused:

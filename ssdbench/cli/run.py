@@ -11,10 +11,10 @@ import click
 from ssdbench.cli.attach import tell_followed
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
+    DURATION,
     PATH,
-    Duration,
+    SIZE,
     RunOptions,
-    Size,
     budget_option,
     consent_options,
     consent_options_of_several,
@@ -370,13 +370,13 @@ def _tell_detached(directory: Path, exit_code: int, *, page: bool, as_json: bool
 @run_argument
 @click.option(
     "--max-time",
-    type=Duration(),
+    type=DURATION,
     metavar="D",
     help="End when the run has taken this time in total.",
 )
 @click.option(
     "--max-writes",
-    type=Size(),
+    type=SIZE,
     metavar="SIZE",
     help="End when the run has written this many bytes in total.",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ssdbench.cli import simfio
-from ssdbench.cli.options import PATH, Size, csv_option, json_option, run_argument, targets
+from ssdbench.cli.options import PATH, SIZE, csv_option, json_option, run_argument, targets
 from ssdbench.cli.output import answer, document, table, tell, write_file
 from ssdbench.errors import UsageError
 from ssdbench.units import (
@@ -252,9 +252,7 @@ def detach(device: str, as_json: bool) -> None:
 
 @command.command()
 @click.argument("target", shell_complete=targets)
-@click.option(
-    "--block", default="4KiB", show_default=True, type=Size(), help="Size of one request."
-)
+@click.option("--block", default="4KiB", show_default=True, type=SIZE, help="Size of one request.")
 @click.option(
     "--read",
     default=0,
@@ -341,7 +339,7 @@ def truth(
 @click.option("--model", "to", type=PATH, required=True, help="Model file to write; a new one.")
 @click.option("--title", default="", help="Name of the drive. Default: the name of the file.")
 @click.option(
-    "--capacity", type=Size(), help="Size of the drive. Default: the largest range of the series."
+    "--capacity", type=SIZE, help="Size of the drive. Default: the largest range of the series."
 )
 @click.option(
     "--drive",

@@ -473,7 +473,6 @@ def rows_of(one: Added) -> dict[str, list[Row]]:
 
 
 def _findings(result: RunResult) -> Iterator[Row]:
-    """Yield a row for each finding of the run and of its stages, points and repeats."""
     found = [
         *((finding, finding.stage) for finding in result.findings),
         *((finding, stage.name) for stage in result.stages for finding in stage.findings),

@@ -308,7 +308,6 @@ def _spans(points: Sequence[PointResult | None]) -> tuple[Span | None, ...]:
 
 
 def _rate_table(results: Sequence[RunResult], shared: Sequence[Shared]) -> page.Table:
-    """Return a table with a row for each point of each run."""
     items = [
         (label, place, point)
         for label, points in shared

@@ -16,7 +16,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.findings import all_findings, grouped
 from ssdbench.report.view.page import Findings, Page
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES
-from ssdbench.units import format_count, format_duration, format_rate
+from ssdbench.units import format_count, format_duration, format_rate, ranged
 
 STATE = Markup("<!-- the state of the run -->")  # replaced by the state
 MOST_SAMPLES = 600  # of a curve; if there are more, two neighbours become one, with both extremes
@@ -102,7 +102,7 @@ class Course:
         yield "Stage", f"{stage.number} of {stage.of}: {stage.title}"
         now, ends, wait, ran_s = self.progress, stage.ends_after_s, stage.wait_s, 0.0
         if now is None or now.left_s is None:
-            yield "This stage takes", f"{_range(*stage.seconds)} on {self.clock}"
+            yield "This stage takes", f"{ranged(format_duration, stage.seconds)} on {self.clock}"
         if now is not None:
             ends, wait, ran_s = now.ends_after_s or ends, now.wait_s or wait, now.ran_s
             share = "" if now.fraction is None else f"{100 * now.fraction:.0f} % of the stage: "
@@ -116,20 +116,18 @@ class Course:
             yield "Left in the run", "known after the first measurement"
             return
         low, high = (max(0.0, end - ran_s) for end in ends)
-        yield "Left in the run", f"{_range(low, high)} on {self.clock}, at the rates so far"
+        yield (
+            "Left in the run",
+            f"{ranged(format_duration, (low, high))} on {self.clock}, at the rates so far",
+        )
         if wait is not None:
-            yield "Time to wait", f"{_range(*wait)} on this host's clock"
+            yield "Time to wait", f"{ranged(format_duration, wait)} on this host's clock"
 
     def findings(self) -> Findings | None:
         """Return all findings so far, the most serious first; None if there is no finding."""
         order = list(Severity)
         ranked = sorted(self.found.values(), key=lambda one: order.index(one.severity))
         return grouped(ranked) if ranked else None
-
-
-def _range(low_s: float, high_s: float) -> str:
-    low, high = format_duration(low_s), format_duration(high_s)
-    return low if low == high else f"{low} to {high}"
 
 
 def frame(course: Course, report: Page | None, *, every_s: float) -> str:

@@ -348,7 +348,6 @@ def _box(axes: Axes, width: float, height: float) -> Box:
 
 
 def _placed(axes: Axes, box: Box) -> dict[str, Any]:
-    """Return position, limits and tick label format of the axes in a plot."""
     return {
         "box": [round(one, 2) for one in box],
         "x": _axis(axes.xaxis, axes.get_xlim(), axes.get_xscale()),

@@ -292,7 +292,6 @@ def _decided(made: Plan) -> str:
 
 
 def _name(limit: Limit) -> str:
-    """Return the name that the page has for a limit."""
     return "IOPS" if limit is Limit.RATE else str(limit)
 
 

@@ -59,6 +59,7 @@ from ssdbench.units import (
     format_ns,
     format_rate,
     format_size,
+    ranged,
 )
 
 
@@ -257,7 +258,6 @@ def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
 
 
 def _promise(point: PointResult) -> str:
-    """Return sentences that explain what the lower bound promises."""
     horizon_s = point.basis.horizon_s if point.basis else HORIZON_S
     return (
         f"With 95 % confidence, at least 95 of 100 periods of {format_duration(horizon_s)} have a "
@@ -286,8 +286,11 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
     if variation is not None:
         rows.append(("Repeats differ by (CV)", f"{variation:.2g} %"))
     if repeats:
-        counted = _span([r.measure_to_s - r.measure_from_s for r in repeats])
-        settled = _span([r.settle_s for r in repeats])
+        lengths = [r.measure_to_s - r.measure_from_s for r in repeats]
+        settling = [r.settle_s for r in repeats]
+        counted, settled = (
+            ranged(format_duration, (min(one), max(one))) for one in (lengths, settling)
+        )
         rows.append(("Counted time of each repeat", f"{counted}, after {settled} of settling"))
     rows += _basis(point)
     if estimate.method:
@@ -335,11 +338,6 @@ def _worst(best: Planned) -> list[tuple[str, str]]:
     name = "Bound" if steady else "Mean"
     number = _number(best.worst, steady=steady)
     return [(f"{name} of the worst measured point", f"{number} IOPS: {label}")]
-
-
-def _span(seconds: list[float]) -> str:
-    low, high = format_duration(min(seconds)), format_duration(max(seconds))
-    return low if low == high else f"{low} to {high}"
 
 
 def _of_steady(

@@ -97,7 +97,6 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
 
 
 def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
-    """Return the evidence for a block size that was found."""
     rows = []
     if found.confidence is not None:
         text = f"such an answer was right for {100 * found.confidence:.1f} % of test drives"

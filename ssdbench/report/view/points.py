@@ -110,8 +110,6 @@ _FACETS: Mapping[str, Callable[[Point], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One axis of a heat map."""
-
     title: str
     facet: str
     of: Callable[[Workload], int]

@@ -67,7 +67,7 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
     if trace.busiest_second_iops is not None:
         items.append(("Busiest second", f"{format_count(trace.busiest_second_iops)} IOPS"))
     if trace.idle_seconds_share is not None:
-        items.append(("Seconds without a request", _percent(trace.idle_seconds_share)))
+        items.append(("Seconds without a request", words.percent(trace.idle_seconds_share)))
     if trace.dispersion_1s is not None:
         told = f"{format_count(trace.dispersion_1s)} (Poisson: 1)"
         items.append(("Burstiness (variance divided by mean of requests per second)", told))
@@ -85,9 +85,9 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
             "Part of the working set that the trace writes",
             format_capacity(trace.written_bytes_distinct),
         ),
-        ("Accesses to blocks that were accessed before", _percent(trace.reused_share)),
+        ("Accesses to blocks that were accessed before", words.percent(trace.reused_share)),
         *(
-            (f"Accesses to the most used {percent} % of the working set", _percent(share))
+            (f"Accesses to the most used {percent} % of the working set", words.percent(share))
             for percent, share in trace.hottest_share.items()
         ),
     ]
@@ -95,8 +95,8 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
         again = format_ns(trace.median_reuse_s * 1e9)
         items.append(("Median time until a block is accessed again", again))
     items += [
-        ("Sequential", _percent(trace.sequential_share)),
-        ("Not aligned to 4 KiB", _percent(trace.unaligned_share)),
+        ("Sequential", words.percent(trace.sequential_share)),
+        ("Not aligned to 4 KiB", words.percent(trace.unaligned_share)),
         *_missing(trace),
         *((f"Left out: {what}", f"{number:,}") for what, number in trace.left_out.items()),
         *((f"By {name}", f"{number:,}") for name, number in trace.by_process.items()),
@@ -106,7 +106,10 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
 
 def _missing(trace: TraceSummary) -> Iterator[tuple[str, str]]:
     if trace.lost:
-        yield "Lost events", f"{trace.lost:,}, {_percent(trace.lost_share)} of all traced events"
+        yield (
+            "Lost events",
+            f"{trace.lost:,}, {words.percent(trace.lost_share)} of all traced events",
+        )
     if trace.only_cpu is not None:
         told = (
             f"only {trace.only_cpu}; if other CPUs sent requests too, a part of the load is missing"
@@ -120,10 +123,6 @@ def _sizes(trace: TraceSummary) -> str:
         f"{format_size(size) if size else 'other sizes'} {100 * number / data:.3g} %"
         for size, number in trace.sizes.items()
     )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
 
 
 def _lead(found: ReplayFound) -> str:

@@ -63,7 +63,7 @@ def band(verdict: SteadyVerdict) -> Band | None:
         if name in verdict.criteria and verdict.window_blocks:
             allowed = verdict.criteria[name][1]
             low, high = ends(verdict, allowed)
-            return Band(f"{verdict.rule}: {limit.format(_percent(allowed))}", low, high)
+            return Band(f"{verdict.rule}: {limit.format(words.percent(allowed))}", low, high)
     return None
 
 
@@ -71,11 +71,8 @@ def fit_words(verdict: SteadyVerdict) -> str:
     """Return the name of the fitted line, with the limit of its slope if the rule has one."""
     if "slope" not in verdict.criteria:
         return "straight-line fit"
-    return f"straight-line fit ({verdict.rule}: within {_percent(verdict.criteria['slope'][1])})"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    most = words.percent(verdict.criteria["slope"][1])
+    return f"straight-line fit ({verdict.rule}: within {most})"
 
 
 def _apart(values: Sequence[float] | Floats, height: float) -> Ends:

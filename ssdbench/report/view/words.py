@@ -117,6 +117,11 @@ def how_often(least: int, most: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(most, f"{most} times")
 
 
+def percent(share: float) -> str:
+    """Format a share, such as `12.5 %`."""
+    return f"{100 * share:.3g} %"
+
+
 def count(value: float | None) -> str:
     """Format a rate or a count; a dash if the value is missing."""
     return NONE if value is None or not math.isfinite(value) else format_count(value)
@@ -357,6 +362,5 @@ def record_tables(data: Mapping[str, object]) -> Iterator[Table]:
 
 
 def _all_numbers(key: str, records: Sequence[Mapping[str, object]]) -> bool:
-    """Return whether all known values of a column are numbers."""
     known = [record[key] for record in records if record.get(key) is not None]
     return bool(known) and all(type(value) in (int, float) for value in known)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli import main
-from ssdbench.cli.options import Quantity
 from tests.support.builders import a_small_run
 
 GOOD = """\
@@ -260,8 +259,3 @@ def test_a_loop_of_links_is_a_sentence(
     assert main.run(argv.split()) in ({0} if argv == "report run" else {2, 4})
 
     assert "Traceback" not in capfd.readouterr().err
-
-
-def test_a_kind_of_quantity_that_cannot_read_a_text_is_refused_before_an_option_uses_it() -> None:
-    with pytest.raises(TypeError, match="parsed"):
-        type("Volume", (Quantity,), {"name": "volume"})()
