@@ -501,12 +501,17 @@ class Runner:
         return frozenset(reusable)
 
     def _needed(self, finished: Collection[str]) -> frozenset[str]:
-        """Return the preparing stages that unmeasured stages need: those from the last fill on."""
+        """Return the preparing stages that unmeasured stages need.
+
+        These are the stages from the last fill on. If the drive must still be purged before it is
+        filled again, none of the stages before the purge is needed.
+        """
         needed: set[str] = set()
         is_open = False
         for stage in reversed(self._stages):
             if stage.lasting is Lasting.RESULTS:
                 is_open = is_open or stage.name not in finished
+                is_open = is_open and not KINDS[stage.kind].erases
             elif is_open:
                 needed.add(stage.name)
                 is_open = not KINDS[stage.kind].is_fill

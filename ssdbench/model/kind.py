@@ -75,6 +75,7 @@ class KindFacts:
     needs_fill: bool = True  # the profile's `precondition` must run before
     needs_warm_up: bool = True  # the profile's `steady` must run before
     is_fill: bool = False  # writes the whole drive, whatever the limits of the run are
+    erases: bool = False  # after it, nothing that earlier stages did to the drive is left
     plannable: bool = False  # its numbers may be used for a plan
     ascending: bool = False  # its points are measured in order instead of shuffled
     page_order: int = 9  # position of its section on the page, lowest first
@@ -86,7 +87,7 @@ class KindFacts:
 
 
 KINDS: Mapping[StageKind, KindFacts] = {
-    StageKind.PURGE: KindFacts("Purge the drive", About.PREPARATION),
+    StageKind.PURGE: KindFacts("Purge the drive", About.PREPARATION, erases=True),
     StageKind.PRECONDITION: KindFacts("Fill the drive", About.PREPARATION, is_fill=True),
     StageKind.STEADY: KindFacts("Warm up to steady state", About.PREPARATION),
     StageKind.SWEEP: KindFacts("Measure the points", About.RATES, plannable=True, page_order=2),

@@ -1,5 +1,6 @@
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,8 +10,11 @@ from ssdbench.engine.stage import Limits, Meter
 from ssdbench.errors import DeviceError, TargetRefused, UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.found import Points
+from ssdbench.model.profile import Purge as Method
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.stages.purge import Purge
+from ssdbench.target.purge import Purged
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun, a_point, result_of
 
@@ -214,6 +218,31 @@ def test_a_fill_is_repeated_where_nothing_counts_writes(run: ARun) -> None:
     run.resume()
 
     assert run.reused() == []
+
+
+def test_what_a_purge_will_erase_is_not_warmed_up_again(
+    run: ARun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with several fill levels is killed in the purge between two of them."""
+    run.stages.append(Purge("01-purge", Method.DISCARD))
+    run.precondition().steady().sweep()
+    run.stages.append(Purge("05-purge", Method.DISCARD))
+    run.precondition().steady().sweep()
+    purge = WearyDrive.purge
+
+    def die_at_the_second_purge(drive: WearyDrive, *args: Any) -> Purged:
+        if drive.purges:
+            raise Killed
+        return purge(drive, *args)
+
+    monkeypatch.setattr(WearyDrive, "purge", die_at_the_second_purge)
+    with pytest.raises(Killed):
+        run.go()
+    monkeypatch.setattr(WearyDrive, "purge", purge)
+
+    run.resume()
+
+    assert run.reused() == ["01-purge", "02-precondition", "03-steady", "04-sweep"]
 
 
 def test_a_kill_between_the_stored_repeat_and_its_record_repeats_only_that_one(run: ARun) -> None:
