@@ -192,9 +192,12 @@ class Store:
         return [part for part in known if part.path.name not in replaced]
 
     def _all(self) -> Iterator[Part]:
-        for number, path in enumerate(self._directories()):
+        for number, path in enumerate(self._directories(), 1):
             if number > MOST_PARTS:
-                raise UsageError(f"{self.directory} has more than {MOST_PARTS:,} parts")
+                raise UsageError(
+                    f"the store {self.directory} has more than {MOST_PARTS:,} parts; each "
+                    "`store add` makes one part for each model and month"
+                )
             if not _DRAFT.fullmatch(path.name):
                 yield _read(path)
 

@@ -82,6 +82,17 @@ def first(store: Path, name: str) -> Path:
     return sorted(store.rglob(name))[0]
 
 
+def test_a_store_may_have_as_many_parts_as_it_says(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "MOST_PARTS", 2)
+    assert len(Store.open(store).parts()) == 2
+
+    monkeypatch.setattr(store_module, "MOST_PARTS", 1)
+    with pytest.raises(UsageError, match="has more than 1 parts; each `store add` makes one"):
+        Store.open(store).parts()
+
+
 def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
