@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 )
 @click.option("--years", type=Number(most=100), help="Years of growth to plan for. Default: 1.")
 @click.option(
-    "--p99", type=DURATION, metavar="D", help="Highest allowed 99th percentile of latency (10ms)."
+    "--p99",
+    type=DURATION,
+    metavar="D",
+    help="Highest allowed 99th percentile of latency, such as 10ms.",
 )
 @click.option("--p99-read", type=DURATION, metavar="D", help="Highest allowed p99 of reads.")
 @click.option("--p99-write", type=DURATION, metavar="D", help="Highest allowed p99 of writes.")

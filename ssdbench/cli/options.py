@@ -196,9 +196,9 @@ def planning_options(function: F) -> F:
             "max_wear_percent",
             type=PERCENT,
             metavar="SHARE",
-            help="Make the best plan that likely writes at most this share of the rated endurance "
-            "(1%), and end before the run writes more. It needs `--rated tbw=…` or --endurance, "
-            "unless the drive itself counts its wear.",
+            help="Make the best plan that likely writes at most this share of the rated endurance, "
+            "such as 1%. The run ends before it writes more. It needs `--rated tbw=…` or "
+            "--endurance, unless the drive itself counts its wear.",
         ),
         click.option(
             "--rated",

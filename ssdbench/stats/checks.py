@@ -116,11 +116,14 @@ class Loss:
 
     def __str__(self) -> str:
         if self.mean is None or self.low is None or self.high is None:
-            return f"the loss of {self.drive} under {self.workload} is not known"
+            return (
+                f"it is not known how much of its rate {self.drive} loses under {self.workload} "
+                "while other drives work"
+            )
         mean, low, high = (100 * share for share in (self.mean, self.low, self.high))
         return (
-            f"{self.drive} loses {mean:.2f} % ({low:.2f} to {high:.2f} %) under {self.workload}, "
-            f"{self.rounds} rounds"
+            f"{self.drive} loses {mean:.2f} % ({low:.2f} to {high:.2f} %) of its rate under "
+            f"{self.workload}, {self.rounds} rounds"
         )
 
 

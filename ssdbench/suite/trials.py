@@ -162,8 +162,8 @@ def _surface(wanted: spec.Surface, here: _Here) -> _Chosen:
     workloads = variants.surface_workloads(wanted.files_bytes, here.span_bytes)
     if not workloads or min(wanted.files_bytes) < max(wanted.records_bytes):
         raise UsageError(
-            "the files of a surface must fit on the drive, and its records must not be larger than "
-            "the files",
+            "of `surface`, at least one of `files` must fit on the drive, and none of `records` "
+            "(the sizes of one request) may be larger than the smallest of `files`",
             hint="Set smaller `files` or `records`.",
         )
     left_out = [size for size in wanted.files_bytes if size > here.span_bytes]
@@ -300,8 +300,8 @@ def _surface_on_files(wanted: spec.Surface, room_bytes: int) -> _Chosen:
     sizes = on_files.fitting(wanted.files_bytes, room_bytes)
     if not sizes or min(sizes) < max(wanted.records_bytes):
         raise UsageError(
-            "the files of a surface must fit on the file system, and its records must not be "
-            "larger than the files",
+            "of `surface`, at least one of `files` must fit on the file system, and none of "
+            "`records` (the sizes of one request) may be larger than the smallest of these files",
             hint=f"Set `files` and `records` to fit into {format_size(room_bytes // MIB * MIB)}.",
         )
     left = [size for size in wanted.files_bytes if size not in sizes]

@@ -81,7 +81,8 @@ class PausesBusy(WarningKind):
 
     code = Code.DISTURBED
     remedy = (
-        "The queue may be too deep for the rate: the drive then works on queued requests in pauses."
+        "The queue may be too deep for the rate: then requests are still waiting when a planned "
+        "pause begins, and the drive works on them during the pause."
     )
 
     phase: str

@@ -76,8 +76,8 @@ class CapacityPlan(ProfileModel):
     p99_s: Annotated[Seconds | None, _P99_SCHEMA] = Field(
         default=None, examples=["10ms", {"read": "10ms"}], alias="p99"
     )
-    """Highest allowed 99th percentile of latency, for reads and writes (10ms), or for one of them:
-    {read: 10ms}, {write: 5ms}."""
+    """Highest allowed 99th percentile of latency, for reads and writes, such as 10ms, or for one of
+    them: {read: 10ms}, {write: 5ms}."""
     p99_read_s: Seconds | None = Field(default=None, examples=["10ms"], alias="p99_read")
     """Highest allowed 99th percentile of latency of reads; the same as p99: {read: 10ms}."""
     p99_write_s: Seconds | None = Field(default=None, examples=["5ms"], alias="p99_write")

@@ -123,13 +123,14 @@ def in_head(result: RunResult, answer: CapacityAnswer, rate: page.Headline) -> p
 
 
 def carried(answer: CapacityAnswer) -> str:
-    """Return a sentence on how much of the demand each drive carries; empty without a plan."""
+    """Return a sentence on the load that the plan gives each drive; empty without a plan."""
     made = answer.plan
     if made is None:
         return ""
     gone = f", even after {counted(made.reserve, 'drive')} failed" if made.reserve else ""
-    of = f"Each of the {made.drives:,} drives" if made.drives > 1 else "The one drive"
-    return f"{of} carries at most {format_count(made.planned_iops)} IOPS{gone}."
+    each = f"each of the {made.drives:,} drives" if made.drives > 1 else "the one drive"
+    load = f"{format_count(made.planned_iops)} IOPS of the load"
+    return f"The plan gives {each} at most {load}{gone}."
 
 
 def _demand(wanted: CapacityPlan) -> str:

@@ -62,7 +62,12 @@ def grouped(findings: Iterable[Finding], every: Sequence[str] = ()) -> Findings:
 
 def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
     first = found[0]
-    more = f" (and {counted(len(found) - 1, 'more place')})" if len(found) > 1 else ""
+    same = sum(finding.message == first.message for finding in found) - 1
+    others = len(found) - 1 - same
+    parts = [f"and {counted(same, 'more place')}"] if same else []
+    if others:
+        parts.append(f"{'' if same else 'and '}{_other_messages(others)}")
+    more = f" ({'; '.join(parts)})" if parts else ""
     brief = words.sentence(first.message)
     return FindingGroup(
         tone=words.SEVERITY_TONES[first.severity],
@@ -138,9 +143,19 @@ def reasons(result: RunResult, *, limit: int = 6) -> list[str]:
 
 
 def _reason(group: list[Finding]) -> str:
-    places = list(dict.fromkeys(_where(finding) for finding in group))
-    more = f", and {len(places) - 1} more" if len(places) > 1 else ""
-    return f"{words.sentence(group[0].message)} ({places[0]}{more})"
+    message = group[0].message
+    same = dict.fromkeys(_where(finding) for finding in group if finding.message == message)
+    others = {_where(finding) for finding in group} - set(same)
+    more = f", and {len(same) - 1} more" if len(same) > 1 else ""
+    if others:
+        more += f"; {_other_messages(len(others))}"
+    return f"{words.sentence(message)} ({next(iter(same))}{more})"
+
+
+def _other_messages(count: int) -> str:
+    """Return how many places have the same kind of finding with another message."""
+    kind = "another message" if count == 1 else "other messages"
+    return f"{counted(count, 'more place')} with {kind}"
 
 
 def proofs(result: RunResult) -> list[tuple[str, str]]:

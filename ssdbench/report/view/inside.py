@@ -143,6 +143,11 @@ _TABLES = {  # by field: the caption of its table
     "smallest_effects": "Smallest slowdown of a block that the search would have found",
 }
 
+_FORMS = (
+    "Form aligned: the same boundaries explain the peaks at all strides. Form delayed: each stride "
+    "may have its own place for the boundaries, because behind a full buffer the peaks come late."
+)
+
 
 def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterator[Block]:
     """Yield the block size that was found, followed by its evidence."""
@@ -152,7 +157,10 @@ def block_size_blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound)
         told = found.model_copy(update={"buffer": buffer(run.result, found)})
         yield Facts("The answer", list(_answered(told, names)))
     stored = found.model_dump(include=set(_TABLES))
-    yield from record_tables({title: stored[name] for name, title in _TABLES.items()})
+    for name, title in _TABLES.items():
+        yield from record_tables({title: stored[name]})
+        if name == "candidates" and stored[name]:
+            yield Prose(_FORMS)
     drawn = [
         _stored(run, figure, f"figure-{stage.name}-{number}")
         for number, figure in enumerate(_best_figures(found))

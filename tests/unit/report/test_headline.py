@@ -8,7 +8,7 @@ from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report import render
 from ssdbench.report.plots.points import Line, LinesFigure
-from ssdbench.report.view.findings import proofs
+from ssdbench.report.view.findings import grouped, proofs, reasons
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Plot, Plots
 from ssdbench.report.view.pointplots import rates
@@ -263,3 +263,28 @@ def test_a_number_names_the_part_of_the_drive_that_was_filled(tmp_path: Path) ->
     assert "whole drive" in said[0]
     assert "the first 50 % of the drive" in said[1]
     assert "whole drive" not in said[1]
+
+
+def test_a_message_is_not_said_of_places_that_have_another(tmp_path: Path) -> None:
+    def told(*messages: str) -> tuple[str, str]:
+        found = [
+            a_finding(Code.TOO_FEW_REPEATS, message=message).model_copy(
+                update={"stage": f"0{number}-sweep"}
+            )
+            for number, message in enumerate(messages)
+        ]
+        result = a_small_run(tmp_path / str(len(list(tmp_path.iterdir()))))
+        run = result.model_copy(
+            update={"findings": tuple(found), "stages": (), "verdict": "NOT VALIDATED"}
+        )
+        return reasons(run)[0], grouped(found).groups[0].brief
+
+    assert told("a", "a", "a") == ("A. (00-sweep, and 2 more)", "A (and 2 more places).")
+    assert told("a", "b") == (
+        "A. (00-sweep; 1 more place with another message)",
+        "A (and 1 more place with another message).",
+    )
+    assert told("a", "b", "a", "c") == (
+        "A. (00-sweep, and 1 more; 2 more places with other messages)",
+        "A (and 1 more place; 2 more places with other messages).",
+    )

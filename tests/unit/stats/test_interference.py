@@ -75,8 +75,8 @@ def test_one_drive_that_loses_or_cannot_be_told_keeps_all_from_it() -> None:
     assert says([good, bad])[1].startswith("one after another: a loses 5.")
     assert says([good, dead]) == (
         False,
-        "one after another: the rounds do not show a loss below 1 %: the loss of b under "
-        "reads is not known",
+        "one after another: the rounds do not show a loss below 1 %: it is not known how much of "
+        "its rate b loses under reads while other drives work",
     )
     assert "do not show a loss below 1 %" in says([good, unsure])[1]
     assert says([])[0] is False
