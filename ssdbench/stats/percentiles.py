@@ -5,7 +5,8 @@ is not a percentile. Intervals by rank assume independent I/Os, but slow I/Os co
 example during garbage collection: such an interval of p99.9 contains the true value in only 25 % of
 cases. So the number of I/Os is divided by the design effect (Kish 1965), which is the variance
 divided by the mean of the number of slow I/Os per section. A section is a part of the measured
-time, or a repeat.
+time, or a repeat. The I/Os beyond a percentile are among those beyond every less rare percentile,
+so they never count as more independent I/Os (`QUANTILES` is in ascending order for this).
 """
 
 import math
@@ -81,15 +82,26 @@ def _slower(section: Histogram, value_ns: float) -> float:
     return float(section.counts[first:].sum())
 
 
-def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
-    """Return the percentile over all sections together; None if there is no I/O."""
+def percentile(
+    sections: Sequence[Histogram], quantile: float, *, most_beyond: float = math.inf
+) -> Percentile | None:
+    """Return the percentile over all sections together; None if there is no I/O.
+
+    `most_beyond` is the number of independent I/Os beyond the next less rare percentile. The I/Os
+    beyond this percentile are among them, so no more than these are counted here. Without this
+    limit a rare percentile can seem better known than a less rare one: its few I/Os can by chance
+    be spread evenly over the sections, although all slow I/Os together come in clusters.
+    """
     merged = Histogram.merged(sections)
     if merged.n == 0:
         return None
     found = merged.percentile_ns(quantile)
     at_least = math.isinf(found)
     value = OPEN_NS if at_least else found
-    effective = max(1, int(merged.n / design_effect(sections, value)))
+    independent = min(
+        merged.n / design_effect(sections, value), most_beyond / (1 - quantile) * (1 + 1e-9)
+    )
+    effective = max(1, int(independent))
     return Percentile(
         quantile=quantile,
         value_ns=value,
@@ -129,14 +141,16 @@ def smallest_sample(quantile: float) -> int:
     return math.ceil(math.log(0.05) / math.log(quantile))
 
 
-def lasting_percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | None:
+def lasting_percentile(
+    sections: Sequence[Histogram], quantile: float, *, most_beyond: float = math.inf
+) -> Percentile | None:
     """Return a percentile for a load that continues for hours, from sections of ten minutes.
 
     Latencies can grow over hours, when a queue fills up or when the garbage collections of several
     dies coincide, and similar sections may all have missed this. So no limit is below the
     percentile of the worst section; only sections with ten or more slower I/Os are compared.
     """
-    found = percentile(sections, quantile)
+    found = percentile(sections, quantile, most_beyond=most_beyond)
     if found is None or found.upper_ns is None or found.high_ns is None:
         return found
     large = [one for one in sections if one.n * (1 - quantile) >= WORST_BEYOND * (1 - 1e-9)]
@@ -171,16 +185,20 @@ def latency_estimates(
 ) -> tuple[Estimate, ...]:
     """Estimate the percentiles of one direction.
 
-    Each bound is the one-sided upper 95 % limit of the percentile.
+    Each bound is the one-sided upper 95 % limit of the percentile. A percentile has at most as many
+    independent I/Os beyond it as the next less rare one (see `percentile`).
 
     `lasting` means a load that continues for hours (see `lasting_percentile`). Quantiles above
     `rarest` are suppressed and have no limit for targets.
     """
     estimates = []
+    most_beyond = math.inf
     for name, quantile in QUANTILES.items():
-        result = (lasting_percentile if lasting else percentile)(sections, quantile)
+        estimated = lasting_percentile if lasting else percentile
+        result = estimated(sections, quantile, most_beyond=most_beyond)
         if result is None:
             return ()
+        most_beyond = result.n_effective * (1 - quantile)
         estimates.append(
             Estimate(
                 metric=f"lat_{name}_ns",

@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ssdbench.stats.histogram import (
     BINS,
@@ -202,3 +204,65 @@ def test_rare_percentiles_of_a_load_that_writes_are_left_out() -> None:
 
     assert found["lat_p99.9_ns"] == "published"
     assert found["lat_p99.99_ns"] == "suppressed"
+
+
+def with_tail(ios: int, *, beyond_p99: int, beyond_p999: int) -> Histogram:
+    """Return latencies of which so many are above 2 ms and above 3 ms."""
+    parts = [
+        np.full(ios - beyond_p99 - 10, 1_000_000),
+        np.full(10, 2_000_000),
+        np.linspace(2_100_000, 3_000_000, beyond_p99 - beyond_p999),
+        np.linspace(4_000_000, 10_000_000, beyond_p999),
+    ]
+    return Histogram.of(np.concatenate(parts))
+
+
+def test_a_rare_percentile_counts_no_more_independent_ios_than_a_less_rare_one() -> None:
+    """By chance the slowest I/Os are evenly spread, although all slow I/Os come in clusters."""
+    sections = [
+        with_tail(32_000, beyond_p99=255, beyond_p999=33),
+        with_tail(28_000, beyond_p99=330, beyond_p999=24),
+    ]
+    alone, p99 = percentile(sections, 0.999), percentile(sections, 0.99)
+
+    found = {e.metric: e for e in latency_estimates(sections, "read")}
+    limited = found["lat_p99.9_ns"]
+
+    assert p99 is not None
+    assert alone is not None
+    assert (p99.status, alone.status) == ("suppressed", "indicative")
+    assert alone.beyond == pytest.approx(60)
+    assert p99.beyond == pytest.approx(600 / 22.16, rel=0.01)
+    assert found["lat_p99_ns"].ci_high == p99.high_ns  # the less rare one keeps its own
+    assert limited.status == "suppressed"
+    assert limited.value == alone.value_ns
+    assert limited.method == f"merged histograms, n_eff {int(p99.beyond * 1000)}"
+    assert alone.low_ns is not None
+    assert alone.high_ns is not None
+    assert limited.ci_low is not None
+    assert limited.ci_high is not None
+    assert limited.ci_low <= alone.low_ns < alone.high_ns < limited.ci_high
+
+
+LEVELS_NS = (10**6, 2 * 10**6, 3 * 10**6, 4 * 10**6, 5 * 10**6, 20 * 10**9)
+
+
+@st.composite
+def a_section(draw: st.DrawFn) -> Histogram:
+    """Return a section with fewer and fewer I/Os at slower and slower levels."""
+    most = (400_000, 40_000, 4_000, 400, 40, 2)
+    counts = [draw(st.integers(0, number)) for number in most]
+    bins = np.bincount(bin_of(LEVELS_NS), weights=counts, minlength=BINS)
+    return Histogram(bins.astype(np.int64))
+
+
+@given(st.lists(a_section(), min_size=1, max_size=5), st.booleans())
+def test_no_percentile_is_known_better_than_a_less_rare_one(
+    sections: list[Histogram], lasting: bool
+) -> None:
+    ranks = ("suppressed", "indicative", "published")
+
+    found = latency_estimates(sections, "read", lasting=lasting)
+
+    known = [ranks.index(estimate.status) for estimate in found]
+    assert known == sorted(known, reverse=True)
