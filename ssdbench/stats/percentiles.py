@@ -5,8 +5,8 @@ is not a percentile. Intervals by rank assume independent I/Os, but slow I/Os co
 example during garbage collection: such an interval of p99.9 contains the true value in only 25 % of
 cases. So the number of I/Os is divided by the design effect (Kish 1965), which is the variance
 divided by the mean of the number of slow I/Os per section. A section is a part of the measured
-time, or a repeat. The I/Os beyond a percentile are among those beyond every less rare percentile,
-so they never count as more independent I/Os (`QUANTILES` is in ascending order for this).
+time, or a repeat. Fewer than ten sections tell this variance badly. Then the I/Os beyond a
+percentile never count as more independent I/Os than those beyond a less rare percentile.
 """
 
 import math
@@ -33,6 +33,7 @@ INDICATIVE_BEYOND = 50
 # Rarer percentiles have no limit for loads that write: they come from garbage collections that
 # coincide once in hours, and on simulated drives 9 of 14 such upper limits were too low.
 RAREST_WITH_WRITES = 0.999
+SURE_SECTIONS = 10  # as many as the repeats that VALIDATED asks for
 WORST_BEYOND = 10  # I/Os beyond the percentile that a section needs to raise the limits
 # Standard deviation of ln(p99) of writes from one drive fill to the next, because the garbage
 # collections of several dies sometimes coincide and sometimes do not. On nine of ten simulated
@@ -87,10 +88,9 @@ def percentile(
 ) -> Percentile | None:
     """Return the percentile over all sections together; None if there is no I/O.
 
-    `most_beyond` is the number of independent I/Os beyond the next less rare percentile. The I/Os
-    beyond this percentile are among them, so no more than these are counted here. Without this
-    limit a rare percentile can seem better known than a less rare one: its few I/Os can by chance
-    be spread evenly over the sections, although all slow I/Os together come in clusters.
+    No more than `most_beyond` I/Os beyond the percentile count as independent. With few sections,
+    this is the number beyond the next less rare percentile: the few I/Os beyond this one can by
+    chance be spread evenly over the sections, although all slow I/Os together come in clusters.
     """
     merged = Histogram.merged(sections)
     if merged.n == 0:
@@ -185,8 +185,9 @@ def latency_estimates(
 ) -> tuple[Estimate, ...]:
     """Estimate the percentiles of one direction.
 
-    Each bound is the one-sided upper 95 % limit of the percentile. A percentile has at most as many
-    independent I/Os beyond it as the next less rare one (see `percentile`).
+    Each bound is the one-sided upper 95 % limit of the percentile. With fewer than SURE_SECTIONS
+    sections, a percentile has at most as many independent I/Os beyond it as the next less rare one
+    (see `percentile`). With more, the design effect of each one is known well enough.
 
     `lasting` means a load that continues for hours (see `lasting_percentile`). Quantiles above
     `rarest` are suppressed and have no limit for targets.
@@ -198,7 +199,8 @@ def latency_estimates(
         result = estimated(sections, quantile, most_beyond=most_beyond)
         if result is None:
             return ()
-        most_beyond = result.n_effective * (1 - quantile)
+        if len(sections) < SURE_SECTIONS:
+            most_beyond = result.n_effective * (1 - quantile)
         estimates.append(
             Estimate(
                 metric=f"lat_{name}_ns",

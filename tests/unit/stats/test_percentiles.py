@@ -244,6 +244,18 @@ def test_a_rare_percentile_counts_no_more_independent_ios_than_a_less_rare_one()
     assert limited.ci_low <= alone.low_ns < alone.high_ns < limited.ci_high
 
 
+def test_ten_sections_tell_the_tail_of_a_drive_whose_median_jumps() -> None:
+    """Half of the sections are slower in the median; the slowest I/Os come evenly in all."""
+    fast, slow = np.full(99_000, 1e5), np.full(99_000, 3e5)
+    tail = np.linspace(4e6, 6e6, 2_000)
+    sections = [Histogram.of(np.concatenate([fast if n % 2 else slow, tail])) for n in range(10)]
+
+    found = {e.metric: e for e in latency_estimates(sections, "read")}
+
+    assert found["lat_p50_ns"].status == "suppressed"
+    assert found["lat_p99_ns"].status == "published"
+
+
 LEVELS_NS = (10**6, 2 * 10**6, 3 * 10**6, 4 * 10**6, 5 * 10**6, 20 * 10**9)
 
 
