@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ssdbench.model.finding import Code, Severity
-from ssdbench.model.found import FillDone, WarmUp
+from ssdbench.model.found import FillDone, Points, WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import KINDS, About
 from ssdbench.model.point import Estimate, PointResult, SteadyVerdict
@@ -46,7 +46,7 @@ from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
-from ssdbench.report.view.rates import of_load, of_rate
+from ssdbench.report.view.rates import of_interference, of_load, of_rate
 from ssdbench.report.view.replays import of_replay
 from ssdbench.stats.bounds.evidence import HORIZON_S
 from ssdbench.stats.bounds.point import without_bound
@@ -152,13 +152,8 @@ def _headline(result: RunResult) -> Headline:
             "but none of the measured points of this kind has a bound. Other points are shown "
             "below.",
         )
-    if not any(stage.points for stage in result.stages):
-        if rated := [(s, found) for s, found in result.having(RateFound) if found.searches]:
-            return of_rate(result, rated)
-        if loads := [(s, found) for s, found in result.having(LoadFound) if found.estimates]:
-            return of_load(result, loads)
-        if replayed := [found for _, found in result.having(ReplayFound) if found.estimates]:
-            return of_replay(result, replayed)
+    if (limited := _of_limits(result)) is not None:
+        return limited
     judged = [(s, found, found.verdict) for s, found in result.having(WarmUp) if found.verdict]
     if judged:
         return _of_steady(result, *judged[-1])
@@ -172,6 +167,20 @@ def _headline(result: RunResult) -> Headline:
     if inside:
         return of_inside(result, inside)
     return _no_number("", "No point was measured with repeats, so there is no number to plan on.")
+
+
+def _of_limits(result: RunResult) -> Headline | None:
+    """Return the headline of loads with a limit of latency; None if there are none."""
+    if beside := [curve for _, found in result.having(Points) for curve in found.interference]:
+        return of_interference(result, beside)
+    if not any(stage.points for stage in result.stages):
+        if rated := [(s, found) for s, found in result.having(RateFound) if found.searches]:
+            return of_rate(result, rated)
+        if loads := [(s, found) for s, found in result.having(LoadFound) if found.estimates]:
+            return of_load(result, loads)
+        if replayed := [found for _, found in result.having(ReplayFound) if found.estimates]:
+            return of_replay(result, replayed)
+    return None
 
 
 def _no_number(holds_for: str, meaning: str) -> Headline:

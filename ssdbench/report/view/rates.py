@@ -263,6 +263,36 @@ def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) 
     )
 
 
+def of_interference(result: RunResult, curves: Sequence[InterferenceCurve]) -> page.Headline:
+    """Return the headline of reads beside writes: the lowest write load that any read load kept."""
+    lowest = min(curves, key=lambda one: one.kept_iops or 0.0)
+    kept_iops, valid = lowest.kept_iops or 0.0, lowest.verdict == "VALIDATED"
+    limit = f"{lowest.percentile} within {format_ns(lowest.limit_ns)}"
+    simulated = " (simulated drive)" if result.target.modelled else ""
+    label, meaning = f"Writes beside which reads keep the limit{simulated}", BESIDE_WRITES
+    if not kept_iops:
+        label = "No write load kept the limit of the reads"
+        meaning = "Beside each write load the percentile of the reads was above its limit."
+    elif not valid:
+        label = "NOT VALIDATED: writes beside which reads keep the limit – do not plan on it"
+        meaning = "Do not plan on it, for the reasons in the box."
+    return page.Headline(
+        label=label,
+        number=format_bound(kept_iops) if kept_iops else words.NONE,
+        unit="write IOPS" if kept_iops else "",
+        holds_for=f"{lowest.readers}; {limit}",
+        meaning=meaning,
+        evidence=[(curve.readers, _kept_load(curve)[0]) for curve in curves],
+        tone=words.VERDICT_TONES[lowest.verdict],
+    )
+
+
+BESIDE_WRITES = (
+    "Beside this write load, and beside each lower one that was measured, the percentile of the "
+    "reads kept its limit. It is the lowest answer of all read loads."
+)
+
+
 def _meaning(*, kept: bool, valid: bool) -> str:
     if not kept:
         return "At every offered rate the latency was above the limit."

@@ -13,6 +13,7 @@ from ssdbench.model.loading import load_profile
 from ssdbench.model.point import Estimate, PointResult, StreamResult, Verdict
 from ssdbench.model.workload import Point
 from ssdbench.report.tables import results_table
+from ssdbench.report.view.headline import headline
 from ssdbench.report.view.rates import interference_blocks
 from ssdbench.stages.interference import Interference
 from ssdbench.stats.bounds.interference import curves
@@ -219,6 +220,9 @@ def test_the_answer_is_on_the_page_and_in_the_table(tmp_path: Path) -> None:
 
     table = results_table(result).frame()
     page = str(list(interference_blocks(shown, answer)))
+    missed = [answer[0].model_copy(update={"kept_iops": None})]
+    stages = [stage_result("interference", {"interference": one}) for one in (answer, missed)]
+    top, none = (headline(result.model_copy(update={"stages": (one,)})) for one in stages)
 
     kept = table[table["metric"] == "interference_kept_iops"]
     assert list(kept["metric_value"]) == [200, 100]
@@ -227,6 +231,9 @@ def test_the_answer_is_on_the_page_and_in_the_table(tmp_path: Path) -> None:
         "4 in flight: 100 write IOPS keep p99.9 of reads within 4 ms, and 200 IOPS do not" in page
     )
     assert "is likely reached at 164.9" in page
+    assert (top.number, top.unit) == ("100", "write IOPS")
+    assert top.label == "Writes beside which reads keep the limit (simulated drive)"
+    assert none.label == "No write load kept the limit of the reads"
 
 
 def test_the_shipped_profile_measures_twelve_pairs_at_most() -> None:
