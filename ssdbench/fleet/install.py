@@ -84,8 +84,9 @@ def install(
             at_work.discard(host.name)
 
     hosts = fleet.every_host
-    with ThreadPoolExecutor(HOSTS_AT_ONCE) as threads, command.ending_together(over, at_work):
-        answers = list(threads.map(each, hosts))
+    # This thread only waits: a signal that ends it while it starts threads can leave them locked.
+    with ThreadPoolExecutor(HOSTS_AT_ONCE + 1) as threads, command.ending_together(over, at_work):
+        answers = threads.submit(lambda: list(threads.map(each, hosts))).result()
     told = [(host.name, *answer) for host, answer in zip(hosts, answers, strict=True)]
     return (
         {name: done for name, done, _ in told if done},

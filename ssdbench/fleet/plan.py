@@ -205,8 +205,9 @@ def _asked(fleet: Fleet, hosts: Sequence[Host], reach: Transport) -> list[_Answe
         finally:
             asked.discard(host.name)
 
-    with ThreadPoolExecutor(ASKED_AT_ONCE) as threads, command.ending_together(over, asked):
-        return list(threads.map(ask, hosts))
+    # This thread only waits: a signal that ends it while it starts threads can leave them locked.
+    with ThreadPoolExecutor(ASKED_AT_ONCE + 1) as threads, command.ending_together(over, asked):
+        return threads.submit(lambda: list(threads.map(ask, hosts))).result()
 
 
 def _drive(host: Host, device: Mapping[str, Any]) -> _Drive:
