@@ -54,7 +54,8 @@ def profiles() -> list[str]:
 
 
 def _csv(path: Path) -> list[Values]:
-    return pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")  # type: ignore[return-value]
+    rows = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
 
 
 def _told(name: str) -> dict[str, Any]:

@@ -395,6 +395,10 @@ def search_rates(found: RateFound) -> list[float]:
     return [highest_kept([s for s in found.steps if s.search == one]) for one in searches]
 
 
+def _span(rates: Sequence[float]) -> tuple[float, float] | None:
+    return (min(rates), max(rates)) if rates else None
+
+
 def _rate_pair(
     a: int, b: int, both: tuple[tuple[RateFound, bool], tuple[RateFound, bool]]
 ) -> tuple[Measured, Comparison | None]:
@@ -408,7 +412,7 @@ def _rate_pair(
         first=a,
         second=b,
         values=(first.rate_iops or 0.0, second.rate_iops or 0.0),
-        intervals=tuple((min(s), max(s)) if s else None for s in rates),  # type: ignore[arg-type]
+        intervals=(_span(rates[0]), _span(rates[1])),
         validated=first_valid and second_valid,
     )
     return pair, compare(*rates) if min(map(len, rates)) >= LEAST_REPEATS else None

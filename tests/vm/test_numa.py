@@ -34,7 +34,6 @@ print(json.dumps({"plan": plan.fio_options, "kept": kept, "in": inside, "out": a
 """
 
 
-@pytest.mark.soak
 def test_fio_and_ssdbench_are_on_their_nodes_with_their_memory(guest: Guest) -> None:
     answer = guest(
         f"exec {REPOSITORY}/.venv/bin/python -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
