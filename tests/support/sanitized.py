@@ -1,8 +1,25 @@
-"""Programs that were built with ThreadSanitizer."""
+"""Programs of the modules' code that were built with gcc's sanitizers."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ssdbench.host import command
+
+TESTS = Path(__file__).resolve().parents[2] / "kmod" / "tests"
+
+
+def of_kmod(name: str, into: Path) -> Path:
+    """A program of kmod/tests, which ends where an address or a value is not as C allows."""
+    program = into / name
+    command.run(
+        [
+            "gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-O1",
+            "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+            f"-I{TESTS / 'fake'}", str(TESTS / f"{name}.c"), "-o", str(program),
+        ],
+        timeout_s=300,
+    )  # fmt: skip
+    return program
 
 
 def unraced(argv: Sequence[str]) -> str:

@@ -6,22 +6,14 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).resolve().parents[3] / "kmod" / "tests"
+from tests.support.sanitized import of_kmod
+
 INVALID, RANGE, FULL = "-22", "-34", "-28"
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    into = tmp_path_factory.mktemp("bad") / "bad_test"
-    subprocess.run(
-        [
-            "gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-O1",
-            "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-            f"-I{TESTS / 'fake'}", str(TESTS / "bad_test.c"), "-o", str(into),
-        ],
-        check=True,
-    )  # fmt: skip
-    return into
+    return of_kmod("bad_test", tmp_path_factory.mktemp("bad"))
 
 
 def answers(program: Path, commands: list[str]) -> list[str]:

@@ -5,21 +5,12 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).resolve().parents[3] / "kmod" / "tests"
+from tests.support.sanitized import of_kmod
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    into = tmp_path_factory.mktemp("bpref") / "bpref_test"
-    subprocess.run(
-        [
-            "gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-O1",
-            "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-            f"-I{TESTS / 'fake'}", str(TESTS / "bpref_test.c"), "-o", str(into),
-        ],
-        check=True,
-    )  # fmt: skip
-    return into
+    return of_kmod("bpref_test", tmp_path_factory.mktemp("bpref"))
 
 
 def test_the_schedulers_decide_as_their_documents_say(program: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).resolve().parents[3] / "kmod" / "tests"
+from tests.support.sanitized import of_kmod
+
 ZONE_BYTES = 4 << 20
 SHAPE = (64, 4)  # MiB of the drive and of a zone
 # What null_blk answers, too (tests/vm/test_zones.py): zone, block of 4 KiB, number of blocks.
@@ -22,16 +23,7 @@ reset_all 0 0 0 ok, where 10 0 0 1:0, write 2 0 1 ok
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    into = tmp_path_factory.mktemp("zones") / "zones_test"
-    subprocess.run(
-        [
-            "gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-O1",
-            "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-            f"-I{TESTS / 'fake'}", str(TESTS / "zones_test.c"), "-o", str(into),
-        ],
-        check=True,
-    )  # fmt: skip
-    return into
+    return of_kmod("zones_test", tmp_path_factory.mktemp("zones"))
 
 
 def answers(program: Path, shape: tuple[int, int], commands: str) -> list[str]:
