@@ -133,13 +133,7 @@ def test_the_time_between_two_looks_passes_on_the_host_after_one_login() -> None
 
     class Host:
         def call(
-            self,
-            address: str,
-            script: str,
-            *,
-            given: bytes = b"",
-            idle_s: float | None = None,
-            most_bytes: int = 0,
+            self, address: str, script: str, *, idle_s: float | None = None, **how: object
         ) -> ScriptResult:
             if "--attach-or-start" in script:
                 return ScriptResult(b"{}", "", 0)

@@ -363,15 +363,7 @@ class Script:
 
     answers: list[ScriptResult | Exception]
 
-    def call(
-        self,
-        address: str,
-        script: str,
-        *,
-        given: bytes = b"",
-        idle_s: float | None = None,
-        most_bytes: int = 0,
-    ) -> ScriptResult:
+    def call(self, address: str, script: str, **how: object) -> ScriptResult:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer

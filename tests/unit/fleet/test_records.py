@@ -76,15 +76,7 @@ ASKED: list[str] = []
 class Refusing:
     """Hosts that refuse every drive; they note which were asked."""
 
-    def call(
-        self,
-        address: str,
-        script: str,
-        *,
-        given: bytes = b"",
-        idle_s: float | None = None,
-        most_bytes: int = 0,
-    ) -> ScriptResult:
+    def call(self, address: str, script: str, **how: object) -> ScriptResult:
         ASKED.append(address)
         return ScriptResult(b'{"error": {"message": "is mounted on /"}}', "", 3)
 
