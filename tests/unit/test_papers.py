@@ -79,7 +79,7 @@ def test_all_that_was_run_has_a_small_page_in_the_list() -> None:
     ran = [path.stem for path in papers.PAPERS.glob("*.json")]
     ran += [name for name in EXPERIMENTS if (STORE / f"{name}-6.12.json").exists()]
 
-    assert [page.stem for page in PAGES] == sorted(ran)
+    assert sorted(page.stem for page in PAGES) == sorted(ran)
     assert [name for name in ran if f"({name}.md)" not in listed] == []
     assert [path for path in papers.PAPERS.iterdir() if path.stat().st_size > 300_000] == []
 
