@@ -426,7 +426,7 @@ def predict(directory: Path, other: str, csv_file: Path | None, as_json: bool) -
         run=str(directory),
         profile=other,
         drive=target.model or target.name,
-        simulated=target.simulated,
+        simulated=target.modelled,
         warm_up=found.warm_up,
         warm_up_fills=found.fills,
         fitted=found.said(),

@@ -240,7 +240,7 @@ def _label(result: RunResult, *, sound: bool, steady: bool) -> str:
         return "Not steady, at most this rate – do not plan on it"
     if not sound:
         return "Measured lower bound – do not plan on it"
-    return f"{TO_PLAN_ON} (simulated drive)" if result.target.simulated else TO_PLAN_ON
+    return f"{TO_PLAN_ON} (simulated drive)" if result.target.modelled else TO_PLAN_ON
 
 
 TO_PLAN_ON = "Number to plan on"
@@ -504,7 +504,7 @@ def _verdict_meaning(result: RunResult) -> str:
     )
     repeated = f"repeated {order}" if points else "found by every search"
     match result.verdict:
-        case "VALIDATED" if result.target.simulated:
+        case "VALIDATED" if result.target.modelled:
             return (
                 f"Measured on the full drive, in proven steady state, {repeated}; every check "
                 "passed. But the drive is simulated: the number describes a model, not hardware "

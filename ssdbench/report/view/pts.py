@@ -72,7 +72,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Pts) -> Iterator[page.Bloc
 def header(result: RunResult, stage: StageResult, found: Pts) -> page.Facts:
     """Return the header that the standard's reports have, with all values that are known."""
     target, host = result.target, result.host
-    simulated = "simulated" if target.simulated else ""
+    simulated = "simulated" if target.modelled else ""
     done = {step.step: step.done for step in found.preparation}
     load = f" ({found.load})" if found.load else ""
     rows = [

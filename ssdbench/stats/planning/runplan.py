@@ -206,7 +206,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     """Return drives, headroom, life and cost. Raises ValueError without a demand in IOPS."""
     if wanted.demand_iops is None:
         raise ValueError("a capacity plan needs a demand in IOPS")
-    simulated = result.target.simulated
+    simulated = result.target.modelled
     points = candidates(result, wanted)
     if not points:
         return CapacityAnswer(wanted, simulated, reasons=(_missing(result, wanted),))

@@ -6,10 +6,11 @@ from ssdbench.model.finding import Code
 from ssdbench.model.found import FillDone
 from ssdbench.model.point import PointResult
 from ssdbench.model.result import RunResult, StageResult
+from ssdbench.model.target import TargetKind
 from ssdbench.report import render
 from ssdbench.report.plots.points import Line, LinesFigure
 from ssdbench.report.view.findings import grouped, proofs, reasons
-from ssdbench.report.view.headline import headline
+from ssdbench.report.view.headline import headline, headword
 from ssdbench.report.view.page import Plot, Plots
 from ssdbench.report.view.pointplots import rates
 from ssdbench.units import format_bound, format_count
@@ -17,6 +18,7 @@ from tests.support.builders import (
     StoredRunBuilder,
     a_finding,
     a_small_run,
+    a_target,
     stage_result,
     with_found,
 )
@@ -154,6 +156,26 @@ def test_a_profile_of_another_version_stands_on_the_worst_measured(tmp_path: Pat
     result = a_small_run(tmp_path, profile_text="plan: {block: 4KiB, future: 1}\n")
 
     assert shown(result) == bound(result, 4096, 0)
+
+
+def test_the_number_answer_and_meaning_say_that_an_attached_drive_is_simulated(
+    tmp_path: Path,
+) -> None:
+    """A block device of `sim attach` may be taken for a drive by whoever reads one line."""
+    attached = a_target(TargetKind.DRIVE, simulated_by="`ssdbench sim attach`")
+    told = {}
+    for name, plan in (("number", "{block: 4KiB}"), ("answer", "{demand_iops: 1000}")):
+        builder = StoredRunBuilder(tmp_path / name, target=attached, repeats=3, measure_s=20)
+        builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
+        result = builder.write(
+            verdict="VALIDATED",
+            profile_text=f"title: t\nmeasure: [{{sweep: {{}}}}]\nplan: {plan}\n",
+        )
+        told[name] = headline(result)
+        assert "the drive is simulated: the number describes a model" in headword(result).meaning
+
+    assert told["number"].label == "Number to plan on (simulated drive)"
+    assert "(simulated drive)" in told["answer"].answer
 
 
 def test_a_run_that_only_searched_for_a_rate_shows_the_lowest_rate(tmp_path: Path) -> None:
