@@ -2,8 +2,9 @@
 /*
  * Both servers without their kernel: requests of ublk come from a ring and descriptors in plain
  * memory, those of NBD from a buffer. `ublk` prints what is asked of the driver, request by
- * request; `cost-ublk STATE DATA N` and `cost-nbd` print the nanoseconds of CPU time that a read of
- * 4 KiB costs. tests/unit/sim/test_ublk.py builds it.
+ * request; `zeros` does so without stored data, and prints each byte of a read that is not zero;
+ * `cost-ublk STATE DATA N` and `cost-nbd` print the nanoseconds of CPU time that a read of 4 KiB
+ * costs. tests/unit/sim/test_ublk.py builds it.
  */
 #define _GNU_SOURCE
 #include "nbd.h"
@@ -20,13 +21,14 @@
 #define BLOCK 4096u
 
 static struct ublksrv_io_desc descriptors[DEPTH];
+static struct ublk_left left_by_writes[DEPTH];
 static u32 sq_head, sq_tail, sq_flags, cq_head, cq_tail;
 static struct ublk_queue queue = {
 	.ring = {
 		.fd = -1, .sq_mask = 2 * DEPTH - 1, .cq_mask = 2 * DEPTH - 1, .sq_head = &sq_head,
 		.sq_tail = &sq_tail, .sq_flags = &sq_flags, .cq_head = &cq_head, .cq_tail = &cq_tail,
 	},
-	.fd = 7, .depth = DEPTH, .descriptors = descriptors,
+	.fd = 7, .depth = DEPTH, .descriptors = descriptors, .left = left_by_writes,
 };
 
 /* Hand a request over as the driver does. */
@@ -98,6 +100,29 @@ static void show_ublk(void)
 	printf("fetching %u answered %llu\n", queue.fetching, (unsigned long long)front_late->answered);
 }
 
+/* Reads of all lengths, after writes of others through the same buffer. */
+static void show_zeros(void)
+{
+	static const struct { bool writes; u32 blocks; } steps[] = {
+		{false, 1}, {true, 4}, {false, 1}, {false, 3}, {true, 2}, {false, 1}, {false, 8},
+		{false, 4}, {true, 1}, {false, 2},
+	};
+	u8 *buffer = queue.buffers;
+	u32 at, bytes, index;
+
+	tell("fetch");
+	for (index = 0; index < sizeof(steps) / sizeof(steps[0]); index++) {
+		bytes = steps[index].blocks * BLOCK;
+		if (steps[index].writes)
+			memset(buffer, 'w', bytes);
+		request(0, steps[index].writes ? UBLK_IO_OP_WRITE : UBLK_IO_OP_READ, 0, bytes / 512);
+		for (at = 0; !steps[index].writes && at < bytes; at++)
+			if (buffer[at])
+				printf("step %u: byte %u is %d\n", index, at, buffer[at]);
+		tell(steps[index].writes ? "write" : "read");
+	}
+}
+
 static void cost_ublk(u64 rounds)
 {
 	struct io_uring_sqe sqe;
@@ -165,6 +190,8 @@ int main(int argc, char **argv)
 		cost_ublk(rounds);
 	else if (!strcmp(argv[1], "cost-nbd"))
 		cost_nbd(rounds);
+	else if (!strcmp(argv[1], "zeros"))
+		show_zeros();
 	else
 		show_ublk();
 	if (rounds)

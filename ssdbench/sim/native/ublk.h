@@ -22,6 +22,11 @@ struct ublk_ring {
 	struct io_uring_cqe *cqes;
 };
 
+/* The bytes of a buffer that may not be zeros: those of earlier writes. */
+struct ublk_left {
+	u32 from, to;
+};
+
 /* The device's only queue. */
 struct ublk_queue {
 	struct ublk_ring ring;
@@ -29,6 +34,7 @@ struct ublk_queue {
 	u32 depth, fetching;		/* fetching: tags that the driver may still answer */
 	const struct ublksrv_io_desc *descriptors;
 	u8 *buffers;			/* one for each tag */
+	struct ublk_left *left;		/* by writes in each buffer, where no data are stored */
 	bool answers_at_once;		/* to measure the way through the kernel */
 };
 

@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "ublk.h"
 
+#include <string.h>
+
 #define SECTOR_SHIFT 9
 
 /* Answer a request of this tag, or nothing at the beginning, and ask for the next one. */
@@ -53,10 +55,35 @@ static u32 command_of(u32 op)
 	}
 }
 
+/*
+ * The place of the data for the drive. Without stored data, what is read is zeros: only what
+ * earlier writes left in the buffer is cleared, and the drive is given no place to fill.
+ */
+static u8 *data_of(struct ublk_queue *queue, u32 tag, const struct front_request *r)
+{
+	u8 *buffer = queue->buffers + (size_t)tag * UBLK_MAX_BYTES;
+	struct ublk_left *left = &queue->left[tag];
+	u32 end;
+
+	if (front_device.data_fd >= 0)
+		return buffer;
+	if (r->type == CMD_WRITE) {
+		left->from = 0;
+		left->to = r->bytes > left->to ? r->bytes : left->to;
+	}
+	if (r->type != CMD_READ)
+		return buffer;
+	end = r->bytes < left->to ? r->bytes : left->to;
+	if (left->from < end) {
+		memset(buffer + left->from, 0, end - left->from);
+		left->from = end;
+	}
+	return NULL;
+}
+
 static void begin(struct ublk_queue *queue, u32 tag)
 {
 	const struct ublksrv_io_desc *d = &queue->descriptors[tag];
-	u8 *buffer = queue->buffers + (size_t)tag * UBLK_MAX_BYTES;
 	struct front_request r = {.handle = tag, .type = command_of(d->op_flags & 0xff)};
 
 	if (r.type != CMD_FLUSH) {
@@ -68,7 +95,7 @@ static void begin(struct ublk_queue *queue, u32 tag)
 		return;
 	}
 	/* What is read is there before it is due, so that copying it makes nothing late. */
-	front_begin(&r, d->op_flags & UBLK_IO_F_FUA ? CMD_FLAG_FUA : 0, buffer);
+	front_begin(&r, d->op_flags & UBLK_IO_F_FUA ? CMD_FLAG_FUA : 0, data_of(queue, tag, &r));
 }
 
 void ublk_completed(struct ublk_queue *queue, const struct io_uring_cqe *cqe)

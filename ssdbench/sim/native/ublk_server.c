@@ -37,6 +37,7 @@
 #define MEASURE_BYTES (1u << 20)
 #define LONGEST_BYTES (1u << 30)	/* of a TRIM; its size is 32 bits in the drive's requests */
 
+static struct ublk_left left_by_writes[UBLK_DEPTH];
 static struct {
 	struct ublk_queue queue;
 	int control_fd;
@@ -355,6 +356,7 @@ static void attach(const char *state, const char *data, const char *log, const c
 	int ready = go_to_background();
 
 	open_control();
+	server.queue.left = left_by_writes;
 	server.queue.buffers = mmap(NULL, (size_t)UBLK_DEPTH * UBLK_MAX_BYTES, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (server.queue.buffers == MAP_FAILED)

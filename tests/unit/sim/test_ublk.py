@@ -23,23 +23,33 @@ BLOCK = 4096
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What the server asked of a driver that is plain memory, by the request before it."""
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both servers without their kernel."""
     out = tmp_path_factory.mktemp("fronts")
-    drive, program = out / "drive.ssdb", out / "fronts-test"
-    SimDrive.create(parse("sim:p4500-4t,capacity=1GiB,erase_block=64KiB"), drive).close(saves=False)
+    program = out / "fronts-test"
     subprocess.run(
         ["make", "-s", "-C", NATIVE, f"OUT={out}", f"BUILD={out}/build", "CFLAGS=-O0", program],
         check=True, timeout=300,
     )  # fmt: skip
-    said = subprocess.run(
-        [program, "ublk", drive, out / "drive.data"], capture_output=True, text=True, check=True
-    )
+    return program
+
+
+def asked_by(program: Path, what: str, *, data: str) -> dict[str, list[str]]:
+    """What the server asked of a driver that is plain memory, by the request before it."""
+    drive = program.with_name(f"{what}.ssdb")
+    SimDrive.create(parse("sim:p4500-4t,capacity=1GiB,erase_block=64KiB"), drive).close(saves=False)
+    said = subprocess.run([program, what, drive, data], capture_output=True, text=True, check=True)
     lines: dict[str, list[str]] = {}
     for line in said.stdout.splitlines():
         what, _, rest = line.partition(": ") if ": " in line else (line, "", "")
         lines.setdefault(what, []).append(rest)
     return lines
+
+
+@pytest.fixture(scope="module")
+def asked(program: Path) -> dict[str, list[str]]:
+    """What a drive with stored data asked."""
+    return asked_by(program, "ublk", data=str(program.with_name("drive.data")))
 
 
 def committed(line: str) -> tuple[int, int, int]:
@@ -77,6 +87,17 @@ def test_each_request_is_answered_once_with_its_bytes_or_its_error(
 def test_what_was_written_is_read_until_it_is_discarded(asked: dict[str, list[str]]) -> None:
     assert "data ww" in asked
     assert "data 00" in asked
+
+
+def test_without_stored_data_reads_are_zeros_after_writes_through_the_same_buffer(
+    program: Path,
+) -> None:
+    said = asked_by(program, "zeros", data="")
+
+    read = [bytes_read for _, _, bytes_read in map(committed, said["read"])]
+    assert [size // BLOCK for size in read] == [1, 1, 3, 1, 8, 4, 2]
+    assert len(said["write"]) == 3
+    assert {what.split()[0] for what in said} == {"fetch", "write", "read"}
 
 
 def test_an_aborted_tag_is_no_longer_fetched_and_all_answers_are_counted(
