@@ -18,7 +18,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ STEPS = 4  # write amplification values per fill
 GC_LOW = 2
 SEED = 1
 MOST_DRAWS = 64
+MOST_KEPT = 32  # workloads whose offsets are kept: a fit simulates each on hundreds of drives
 _EULER = 0.5772156649
 
 
@@ -163,18 +164,8 @@ def _simulated(
     drive = _copy(alpha, policy, superblock_units)
     if drive is None:
         return None
-    rng = np.random.default_rng(SEED)
-    if before is not Before.NOTHING:
-        order = np.arange(UNITS, dtype=np.uint32)
-        if before is Before.SHUFFLED:
-            order = order.reshape(-1, 128)[rng.permutation(UNITS // 128)].ravel()
-        _write(drive, order)
-    kind, numbers = parsed(pattern)
-    discards: dict[int, int] = {}  # zone to discard, by number of the write that follows
-    if kind == "rewrite":
-        blocks, discards = _rewritten(zone_units, draws, int(numbers[1]), fills * UNITS, rng)
-    else:
-        blocks = _blocks(pattern, fills * UNITS, pages, rng)
+    order, blocks, discards = _offsets(pattern, pages, zone_units, draws, before, fills)
+    _write(drive, order)
     step = UNITS // STEPS
     found = []
     for start in range(0, fills * UNITS, step):
@@ -188,6 +179,25 @@ def _simulated(
             at = stop
         found.append(1 + (drive.counters()["gc_units"] - moved) / step)
     return np.array(found)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _offsets(
+    pattern: str, pages: int, zone_units: int, draws: int, before: Before, fills: int
+) -> tuple[Blocks, Blocks, dict[int, int]]:
+    """Return what is written before, the blocks of the workload, and the zones to discard.
+
+    A zone is discarded before the write with the number that is its key.
+    """
+    rng = np.random.default_rng(SEED)
+    order = np.arange(0 if before is Before.NOTHING else UNITS, dtype=np.uint32)
+    if before is Before.SHUFFLED:
+        order = order.reshape(-1, 128)[rng.permutation(UNITS // 128)].ravel()
+    kind, numbers = parsed(pattern)
+    if kind == "rewrite":
+        blocks, discards = _rewritten(zone_units, draws, int(numbers[1]), fills * UNITS, rng)
+        return order, blocks, discards
+    return order, _blocks(pattern, fills * UNITS, pages, rng), {}
 
 
 def _write(drive: Drive, blocks: Blocks) -> None:

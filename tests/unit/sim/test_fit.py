@@ -77,6 +77,21 @@ def test_zones_are_written_in_order_and_never_twice_at_once() -> None:
     assert most == 3
 
 
+@pytest.mark.parametrize("pattern", ["zipf:0.8", "rewrite:1GiB/2"])
+def test_offsets_that_are_kept_are_the_same_as_new_ones(pattern: str) -> None:
+    def simulated() -> np.ndarray:
+        small._simulated.cache_clear()
+        found = amplification(Writes(pattern, 16 * GIB), 2, 1.2, GREEDY, GIB)
+        assert found is not None
+        return found
+
+    small._offsets.cache_clear()
+    new = simulated()
+    assert small._offsets.cache_info().hits == 0
+    assert np.array_equal(simulated(), new)
+    assert small._offsets.cache_info().hits == 1
+
+
 @pytest.mark.parametrize("alpha", [1.1, 1.28])
 def test_a_small_copy_has_the_write_amplification_of_the_formulas(alpha: float) -> None:
     writes = Writes("random", 100 * GIB)
