@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str, 
     """Yield line number and cells of each CSV row. Raises UsageError if `needed` are missing."""
     read = gzip.open if path.suffix == ".gz" else open
     try:
-        with read(path, "rt", newline="") as file:
+        with read(path, "rt", newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             missing = [name for name in needed if name not in (reader.fieldnames or ())]
             if missing:
@@ -55,6 +56,6 @@ def rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Mapping[str, 
                 if any(entry[name] is None for name in needed):
                     raise UsageError(f"{path}:{reader.line_num}: the line ends too early")
                 yield reader.line_num, entry
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
         reason = getattr(error, "strerror", None) or "it is not CSV"
         raise UsageError(f"{path} cannot be read: {reason}") from error

@@ -17,6 +17,8 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         fitting, "POLICIES", (Policy("greedy"), Policy("dchoice", 6), Policy("fifo"))
     )
     monkeypatch.setattr(small, "UNITS", 32768)
-    small._simulated.cache_clear()
+    for kept in (small._simulated, small._offsets):
+        kept.cache_clear()
     yield
-    small._simulated.cache_clear()
+    for kept in (small._simulated, small._offsets):
+        kept.cache_clear()

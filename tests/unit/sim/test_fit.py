@@ -1,5 +1,6 @@
 """Write patterns on a small copy, and fits that find the parameters of a known drive again."""
 
+import gzip
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from ssdbench.sim.core import Drive, Job, Order
 from ssdbench.sim.fit import Fit, Observed, Parameters, fit, last_fill, observed, predict
 from ssdbench.sim.library import Params
 from ssdbench.sim.modelfile import load_path
+from ssdbench.sim.series import read_series
 from ssdbench.sim.spec import parse
 from ssdbench.sim.truth import fifo_write_amplification, greedy_write_amplification
 from ssdbench.stats.series import Series
@@ -277,6 +279,30 @@ def test_a_series_that_cannot_be_used_is_refused_and_nothing_is_written(
     assert run(["sim", "fit", series, "--model", str(to)]) == 2
     assert says in capsys.readouterr().err
     assert not to.exists()
+
+
+def test_a_series_with_a_byte_order_mark_and_other_columns_is_read(tmp_path: Path) -> None:
+    series = tmp_path / "a.csv"
+    rows = ["host;a,bytes_per_s,temperature,end_s", "x,1e8,40,10", "", "x,2e8,41,20"]
+    series.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(rows).encode())
+
+    found = read_series(series, 1e9)
+
+    assert list(found.t_s) == [10.0, 20.0]
+    assert found.written_fills is not None
+    assert list(found.written_fills) == [1.0, 3.0]
+
+
+def test_a_damaged_series_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(b"end_s,bytes_per_s\n" + b"1,1e8\n" * 1000))
+    packed[12:20] = b"\xff" * 8
+    damaged, endless = tmp_path / "a.csv.gz", tmp_path / "b.csv"
+    damaged.write_bytes(packed)
+    endless.write_text("end_s,bytes_per_s\n" + "1" * 200_000)
+
+    for series in (damaged, endless):
+        with pytest.raises(UsageError, match="cannot be read"):
+            read_series(series, 1e9)
 
 
 def test_a_fitted_model_makes_a_drive_also_of_one_gibibyte(
