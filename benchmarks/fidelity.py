@@ -108,13 +108,21 @@ def index(directory: Path) -> list[Listed]:
         said = " ".join(str(value) for value in entry.values())
         before = next((one for one in BEFORE if one in said), "one sequential fill")
         pattern, details = entry["pattern"], entry["details"]
+        try:
+            writes = _writes(
+                pattern, details, int(span * GIB), BEFORE.get(before, Before.SEQUENTIAL)
+            )
+        except (IndexError, ValueError, UsageError) as error:
+            raise UsageError(
+                f"{directory / 'INDEX.csv'}:{line}: details {details!r} do not describe {pattern}"
+            ) from error
         listed.append(
             Listed(
                 directory / entry["file"],
                 entry["drive"],
                 pattern,
                 f"{entry['span_GiB']}|{pattern}|{details}|sanitize+TRIM, {before}",
-                _writes(pattern, details, int(span * GIB), BEFORE.get(before, Before.SEQUENTIAL)),
+                writes,
             )
         )
     return listed
@@ -400,16 +408,25 @@ def report(directory: Path, only: str = "", to: Path | None = None) -> None:
     spread = spreads(held_out)
     bases = single(listed, known)
     for one, run in held_out:
-        result = judged(one, run, sealed.fits[one.drive])
+        try:
+            result = judged(one, run, sealed.fits[one.drive])
+        except UsageError as error:  # a range larger than any fitted one
+            print(f"not predicted: {run.name}: {error.message}")
+            continue
         result = replace(result, spread=spread.get((one.drive, one.workload), math.nan))
         base = bases.get(one.drive)
         if base and one.workload != base[0].workload and run.writes.kind != REWRITE:
             fills = math.ceil(len(run.rates) / STEPS)
-            result = replace(result, alone=predict_from_one(base[1], run.writes, fills))
+            with suppress(UsageError):
+                result = replace(result, alone=predict_from_one(base[1], run.writes, fills))
         if one.drive in known:
             other = by_others(sealed.fits, known, one.drive)
             result = _compared(result, run.writes, known[one.drive], other)
         results.append(result)
+    if not results:
+        raise UsageError(
+            "nothing is predicted: a drive needs two workloads of a pattern, on similar ranges"
+        )
     print_results(results)
     print(f"{(time.monotonic() - began) / 60:.1f} minutes")
     if to:

@@ -37,6 +37,7 @@ ROWS = [
     "{drive}-f.csv,{drive},x,1,fiozipf-shuffle,0.800000,sanitize,60",
 ]
 DRIVES = ("Maker One 960G", "Maker Two 1.92T")
+MADE = Parameters(1.2 * GIB, Policy("greedy"), GIB, 1e9, 0.0, {4096: 1e9})
 
 
 @pytest.fixture
@@ -83,14 +84,13 @@ def test_the_held_out_half_cannot_be_read_before_every_drive_is_fitted(
 ) -> None:
     read: list[tuple[str, str]] = []
     phase = ["fit"]
-    made = Parameters(1.2 * GIB, Policy("greedy"), GIB, 1e9, 0.0, {4096: 1e9})
 
     def watched(path: Path, fill_bytes: float) -> object:
         read.append((phase[0], path.name))
         return read_series(path, fill_bytes)
 
     def fitted(runs: list[Observed]) -> Fit:
-        return Fit(made, {runs[0].writes: made}, {runs[0].writes: 0.1}, 0.0)
+        return Fit(MADE, {runs[0].writes: MADE}, {runs[0].writes: 0.1}, 0.0)
 
     def opened(sealed: Sealed) -> list[tuple[Listed, Observed]]:
         phase[0] = "judge"
@@ -116,6 +116,54 @@ def test_a_directory_without_an_index_is_one_sentence(
 ) -> None:
     assert fidelity.main([str(tmp_path)]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "details"),
+    [
+        ("zipf-shuffle", ""),
+        ("zones-shuffle", "s0.9 f0.1 s0.1"),
+        ("zones-shuffle", "s0 f1"),
+        ("zns-noshuffle", "activeZones: 4"),
+    ],
+)
+def test_details_that_do_not_describe_the_pattern_are_refused_with_their_line(
+    pattern: str, details: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = f"a.csv,One,x,1,{pattern},{details},sanitize,60"
+    (tmp_path / "INDEX.csv").write_text(f"{HEAD}{row}\n")
+
+    assert fidelity.main([str(tmp_path)]) == 2
+    said = f"INDEX.csv:2: details {details!r} do not describe {pattern}"
+    assert said in capsys.readouterr().err
+
+
+def test_one_workload_alone_leaves_nothing_to_predict(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (directory / "INDEX.csv").write_text(HEAD + ROWS[0].format(drive="One") + "\n")
+    (directory / "One-u.csv").write_bytes((directory / f"{DRIVES[0]}-u.csv").read_bytes())
+    monkeypatch.setattr(fidelity, "fit", lambda _: Fit(MADE, {}, {}, 0.0))
+
+    assert fidelity.main([str(directory)]) == 2
+    assert (
+        "nothing is predicted: a drive needs two workloads of a pattern" in capsys.readouterr().err
+    )
+
+
+def test_a_range_larger_than_the_fitted_flash_is_named_and_not_predicted(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = replace(MADE, physical_bytes=0.5 * GIB)
+    runs: list[Observed] = []
+    monkeypatch.setattr(fidelity, "fit", lambda _: Fit(small, {}, {}, 0.0))
+    monkeypatch.setattr(fidelity, "print_results", runs.extend)
+
+    assert fidelity.main([str(directory)]) == 2
+    said = [line for line in capsys.readouterr().out.splitlines() if "no spare area" in line]
+    kept = [one.path.name for one in split(index(directory))[1].listed if one.read()]
+    assert [line.split(": ")[:2] for line in said] == [["not predicted", name] for name in kept]
+    assert not runs
 
 
 def test_fills_to_steady_are_where_the_last_quarter_outside_ends() -> None:
