@@ -31,6 +31,7 @@ from benchmarks import published_truth as true
 from benchmarks import published_zoo as zoo
 from benchmarks.core_generator import on_core
 from benchmarks.synthetic import Rng
+from benchmarks.zoo import Creature
 from ssdbench.engine.estimates import rate_hint
 from ssdbench.engine.events import Event
 from ssdbench.engine.runner import Order, Runner, World
@@ -144,15 +145,15 @@ class Published:
 
     seed: int
     family: str
-    points: tuple[Point, ...]
-    targets: tuple[Target, ...]
-    later: bool  # the planted event came after the run
-    wave_s: float  # planted: mean time from one slow phase to the next
-    drift: float  # planted, per fill
-    rule_steady: bool
-    rule_bound: float  # of the warm-up alone; NaN where it was another workload
-    hours: float
-    fills: float
+    points: tuple[Point, ...] = ()
+    targets: tuple[Target, ...] = ()
+    later: bool = False  # the planted event came after the run
+    wave_s: float = 0.0  # planted: mean time from one slow phase to the next
+    drift: float = 0.0  # planted, per fill
+    rule_steady: bool = False
+    rule_bound: float = math.nan  # of the warm-up alone; NaN where it was another workload
+    hours: float = math.nan
+    fills: float = math.nan
     cpu_s: float = 0.0
     error: str = ""  # the run ended with this instead of a result
 
@@ -195,7 +196,8 @@ def judged(
         try:
             result = whole_run(target, text, directory / "run", seed=seed)
         except Exception as error:  # noqa: BLE001 - a fault of the run is a result, too
-            return _failed(made, seed, repr(error))
+            wave_s, drift = made.wave_s, made.drift
+            return Published(seed, made.family, wave_s=wave_s, drift=drift, error=repr(error))
         with SimDrive.open(directory / "run" / STATE) as drive:
             written = drive.core.counters()["host_write_bytes"] / made.capacity_bytes
             ended_s = drive.core.now_ns / 1e9
@@ -268,7 +270,7 @@ def by_command(target: str, profile_text: str, run_path: Path, *, seed: int) -> 
     return load(run_path / "result.json", RunResult)
 
 
-def _rated(made: zoo.Creature) -> Rated:
+def _rated(made: Creature) -> Rated:
     """About the rate of random writes; a data sheet has no rate in order as low as these."""
     return Rated.model_validate({"random_write_iops": max(1, round(1 / made.write_s))})
 
@@ -303,7 +305,7 @@ class _Wanted:
     truly: str = ""  # where the point does not tell
 
 
-def _telling(made: zoo.Creature, work: Workload, iops: float) -> list[str]:
+def _telling(made: Creature, work: Workload, iops: float) -> list[str]:
     """The two highest percentiles that ten windows have slow requests enough for."""
     window_s = 300.0 if made.window == "5m" else 60.0
     share = min(s for s in (work.read_percent / 100, 1 - work.read_percent / 100) if s)
@@ -312,7 +314,7 @@ def _telling(made: zoo.Creature, work: Workload, iops: float) -> list[str]:
 
 
 def _targets(
-    made: zoo.Creature, loads: Mapping[str, Workload], truths: Mapping[str, true.Truth], rng: Rng
+    made: Creature, loads: Mapping[str, Workload], truths: Mapping[str, true.Truth], rng: Rng
 ) -> Iterator[_Wanted]:
     """A rate and two percentiles for each point, some that it holds and some that it does not."""
     for number, (key, work) in enumerate(loads.items()):
@@ -337,7 +339,7 @@ def _targets(
             yield _Wanted(name, text, key, percentile, 1e3 * limit_us)
 
 
-def _at(made: zoo.Creature, searches: Sequence[Rate], rng: Rng) -> Iterator[_Wanted]:
+def _at(made: Creature, searches: Sequence[Rate], rng: Rng) -> Iterator[_Wanted]:
     """A limit at an offered load, for each search of a rate."""
     for number, search in enumerate(searches):
         load = search.workload
@@ -398,7 +400,7 @@ def _held(
 
 
 def _rates(
-    made: zoo.Creature, searches: Sequence[Rate], result: RunResult, seed: int
+    made: Creature, searches: Sequence[Rate], result: RunResult, seed: int
 ) -> Iterator[Target]:
     """Of each search that is VALIDATED: does the rate keep its limit?"""
     for search, (stage, found) in zip(searches, result.having(RateFound), strict=False):
@@ -415,7 +417,7 @@ def _against_it(findings: Iterable[Finding]) -> set[str]:
 
 
 def _against(
-    made: zoo.Creature,
+    made: Creature,
     seed: int,
     result: RunResult,
     loads: Mapping[str, Workload],
@@ -438,12 +440,11 @@ def _against(
         seed=seed,
         family=made.family,
         points=tuple(points),
-        targets=(),
         later=later,
         wave_s=made.wave_s,
         drift=made.drift,
         rule_steady=steady is not None and steady.steady,
-        rule_bound=steady.lower_bound / 4096 if steady and made.span_percent == 100 else math.nan,
+        rule_bound=steady.lower_bound / 4096 if steady and made.span == 1 else math.nan,
         hours=sum(stage.duration_s for stage in result.stages) / 3600,
         fills=written,
     )
@@ -498,13 +499,6 @@ def _percentiles(point: PointResult, known: true.Truth) -> Iterator[Percentile]:
             one.direction, name, one.status, one.value, one.bound,
             fact.value_ns if fact else None, fact.low_ns if fact else None,
         )  # fmt: skip
-
-
-def _failed(made: zoo.Creature, seed: int, why: str) -> Published:
-    return Published(
-        seed, made.family, (), (), False, made.wave_s, made.drift, False, math.nan,
-        math.nan, math.nan, error=why,
-    )  # fmt: skip
 
 
 def runs(

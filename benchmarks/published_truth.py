@@ -14,9 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.core_generator import loop_job
-from benchmarks.published_zoo import HORIZON_S, Creature
+from benchmarks.published_zoo import HORIZON_S
 from benchmarks.synthetic import Floats, Rng
-from benchmarks.zoo import Values
+from benchmarks.zoo import Creature, Values
 from ssdbench.model.workload import Arrivals, Workload
 from ssdbench.sim.core import MAX_IODEPTH, Drive, Job, Op, Order, RunResult
 from ssdbench.sim.library import Params

@@ -8,15 +8,15 @@ reads, mixes, several blocks and orders, rates, and targets. What is true of eac
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks import zoo
 from benchmarks.synthetic import Rng
-from benchmarks.zoo import CAPACITY_BYTES, UNIT_BYTES, UNITS, Values, animal, drive_body, heat
-from benchmarks.zoo import FAMILIES as ANIMALS
+from benchmarks.zoo import CAPACITY_BYTES, UNIT_BYTES, UNITS, WRITES, Creature, Values, drive_body
 from ssdbench.sim.library import DIRECT, parameters
 from ssdbench.stats.risk import HASTY, SHORT, WHOLE
 from ssdbench.units import KIB
@@ -27,50 +27,6 @@ HOUR_S = 3600.0
 RARE_STALLS_S = 1200.0  # from there on what a stall lets the buffer drain is below 0.3 %
 GREEDY, FIFO, DCHOICE = range(3)
 PLAIN = {"plain-greedy": GREEDY, "plain-fifo": FIFO, "plain-dchoice": DCHOICE}
-WRITES = ("{block: 4KiB, read: [0], iodepth: 32, numjobs: 1}",)
-
-
-@dataclass(frozen=True, slots=True)
-class Creature:
-    """One drive with what is planted in it, and how it is measured."""
-
-    family: str
-    body: Values
-    fill_s: float
-    trouble: Values
-    leaves: float = 1.0  # share of the rate that the trouble leaves
-    lower: Values = field(default_factory=dict)  # the drive in its lower level, of two
-    simulated: bool = False  # whether the truth needs the trouble in the simulation
-    step_fills: float | None = None  # when a step comes, in drive fills since it was made
-    span_percent: int = 100
-    settle_s: float = 0.0  # until the trouble has settled
-    hot_level: bool = False  # whether being throttled may be a level of its own
-    single: bool = True  # whether the warm-up's write is all that is measured
-    sweeps: tuple[str, ...] = WRITES  # of the profile
-    rates: tuple[str, ...] = ()  # likewise
-    window: str = "60s"
-    truth_s: float = 0.0  # how long the truth takes at least; 0: as long as the fills ask
-    wave_s: float = 0.0  # mean time from one planted slow phase to the next
-    drift: float = 0.0  # planted, per fill
-    named_unit: int = 0  # what the profile says of the mapping unit, true or not; 0: nothing
-
-    @property
-    def params(self) -> Values:
-        return self.body | self.trouble
-
-    @property
-    def capacity_bytes(self) -> int:
-        return self.body["capacity_bytes"]
-
-    @property
-    def regular(self) -> bool:
-        """Whether planted slow phases come by the clock."""
-        return self.wave_s > 0 and not self.trouble.get("job_random", 0)
-
-    @property
-    def write_s(self) -> float:
-        """What a 4 KiB write takes, about."""
-        return self.fill_s * UNIT_BYTES / self.capacity_bytes
 
 
 def creature(seed: int, family: str | None = None, among: Sequence[str] = ()) -> Creature:
@@ -101,7 +57,7 @@ EVIDENCE = {  # as `--budget` cuts it down: rule, fills of the warm-up, repeats
 
 def profile(made: Creature, evidence: str = WHOLE, targets: Sequence[str] = ()) -> str:
     """What is run: fills, warm-up, repeats of the points, rates; and what the drive must hold."""
-    span = "" if made.span_percent == 100 else f", span: {made.span_percent}%"
+    span = "" if made.span == 1 else f", span: {100 * made.span:g}%"
     sweeps = [f"  - sweep: {text[:-1]}{span}}}" for text in made.sweeps]
     measure = "\n".join(sweeps + [f"  - rate: {text}" for text in made.rates])
     accept = "\n".join(["accept:", *(f"  - {text}" for text in targets)]) if targets else ""
@@ -131,7 +87,7 @@ def write(made: Creature, directory: Path, evidence: str = WHOLE) -> tuple[str, 
 
 def _plain(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng, gc_policy=PLAIN[name])
-    return Creature(name, body, fill_s, {})
+    return Creature(name, body, fill_s)
 
 
 def _slc(name: str, rng: Rng) -> Creature:
@@ -145,7 +101,7 @@ def _slc(name: str, rng: Rng) -> Creature:
         "slc_full": int(rng.integers(2)),
         "gc_paced": 1,
     }
-    return Creature(name, body, fill_s, {})
+    return Creature(name, body, fill_s)
 
 
 def _qlc(name: str, rng: Rng) -> Creature:
@@ -156,16 +112,6 @@ def _qlc(name: str, rng: Rng) -> Creature:
         "slc_t_prog_ns": made.body["t_prog_ns"] // 12,
     }
     return replace(made, body=body)
-
-
-def _buffered(name: str, rng: Rng) -> Creature:
-    found = ANIMALS["buffer-heavy"](name, rng)
-    return Creature(name, found.body, found.fill_s, {})
-
-
-def _block_mapped(name: str, rng: Rng) -> Creature:
-    found = animal(int(rng.integers(2**31)), "block-mapped")
-    return Creature(name, found.body, found.fill_s, {})
 
 
 def _bistable(name: str, rng: Rng) -> Creature:
@@ -186,24 +132,21 @@ def _stalls(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng, stalls=False)
     period_s = float(np.exp(rng.uniform(np.log(30), np.log(4 * 3600))))
     share = float(rng.uniform(0.01, 0.15))
-    trouble = {
-        "stall_period_ns": int(1e9 * period_s),
-        "stall_ns": int(1e9 * period_s * share),
-        "stall_random": int(rng.integers(2)),
-    }
+    period_ns = 1e9 * period_s
+    trouble = zoo.stalling(period_ns, period_ns * share, rng.integers(2))
     simulated = period_s < RARE_STALLS_S
     return Creature(
         name, body, fill_s, trouble, leaves=1.0 if simulated else 1 - share, simulated=simulated
     )
 
 
-def _stepping(name: str, rng: Rng, slow: float, after_fills: float, span: int = 100) -> Creature:
+def _stepping(name: str, rng: Rng, slow: float, after_fills: float, span: float = 1.0) -> Creature:
     body, fill_s = drive_body(rng)
-    body |= {"gc_policy": FIFO} if span < 100 else {}
+    body |= {"gc_policy": FIFO} if span < 1 else {}
     at = PREPARED_FILLS + after_fills
     trouble = {"step_after_ppm": round(at * 1e6), "step_slow_ppm": int(slow * 1e6)}
     leaves = 1 / (1 + slow)
-    return Creature(name, body, fill_s, trouble, leaves, step_fills=at, span_percent=span)
+    return Creature(name, body, fill_s, trouble, leaves, step_fills=at, span=span)
 
 
 def _late_step(name: str, rng: Rng) -> Creature:
@@ -213,15 +156,15 @@ def _late_step(name: str, rng: Rng) -> Creature:
 def _cold(name: str, rng: Rng) -> Creature:
     """Nine tenths of the drive are cold; after some fills of the rest the rate collapses."""
     after = 2.2 + 0.1 * float(rng.uniform(0.5, 6.0))
-    return _stepping(name, rng, float(rng.uniform(1.0, 4.3)), after, span=10)
+    return _stepping(name, rng, float(rng.uniform(1.0, 4.3)), after, span=0.1)
 
 
 def _late_heat(name: str, rng: Rng) -> Creature:
     """Hot only after hours: throttled from then on, or on and off."""
     body, fill_s = drive_body(rng)
     tau_s = float(rng.uniform(1.0, 4.0)) * fill_s
-    body |= heat(rng, fill_s, tau_s, 0.6, 0.95)
-    return Creature(name, body, fill_s, {}, simulated=True, settle_s=8 * tau_s, hot_level=True)
+    body |= zoo.heat(rng, fill_s, tau_s, 0.6, 0.95)
+    return Creature(name, body, fill_s, simulated=True, settle_s=8 * tau_s, hot_level=True)
 
 
 READS = "{block: 4KiB, read: [100, 70, 0], iodepth: 32, numjobs: 1}"
@@ -464,6 +407,17 @@ def _rated(name: str, rng: Rng) -> Creature:
     return replace(made, body=made.body | times | ftl, fill_s=fill_s, rates=(asked,))
 
 
+READ_HEAT = partial(
+    _whole, sweeps=[(READS,), (ONLY_READS,)],
+    trouble=partial(_heat, read=1.0, least=0.3, tau_s=1200),
+)  # fmt: skip
+MIX_HEAT = partial(
+    _whole, sweeps=[(READS,), (MIXES,)], trouble=partial(_heat, read=0.7, least=0.65, tau_s=1800)
+)
+RARE_SLOW = partial(
+    _whole, sweeps=[(MIXES,), WRITES], periods=40,
+    trouble=partial(_jobs, hours=(1.5, 5), minutes=(10, 40)),
+)  # fmt: skip
 PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
     "plain-4k": partial(_whole, sweeps=[WRITES]),
     "plain-layouts": partial(_whole, sweeps=LAYOUTS),
@@ -472,14 +426,8 @@ PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
     "low-spare": lambda name, rng: _whole(
         name, rng, [(READS,), (MIXES,)], op=float(rng.uniform(0.035, 0.07))
     ),
-    "read-heat": partial(
-        _whole, sweeps=[(READS,), (ONLY_READS,)],
-        trouble=partial(_heat, read=1.0, least=0.3, tau_s=1200),
-    ),
-    "mix-heat": partial(
-        _whole, sweeps=[(READS,), (MIXES,)],
-        trouble=partial(_heat, read=0.7, least=0.65, tau_s=1800),
-    ),
+    "read-heat": READ_HEAT,
+    "mix-heat": MIX_HEAT,
     "point-heat": partial(
         _whole, sweeps=[(READS, SHALLOW), (READS, IN_ORDER)],
         trouble=partial(_heat, read=1.0, least=0.15, most=0.45, tau_s=3600),
@@ -487,10 +435,7 @@ PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
     "long-stalls": partial(
         _whole, sweeps=[WRITES, (MIXES,)], trouble=_long_stalls, truth_s=60 * HOUR_S
     ),
-    "rare-slow": partial(
-        _whole, sweeps=[(MIXES,), WRITES], periods=40,
-        trouble=partial(_jobs, hours=(1.5, 5), minutes=(10, 40)),
-    ),
+    "rare-slow": RARE_SLOW,
     "long-jobs": partial(
         _whole, sweeps=[(MIXES,), WRITES, (READS,)], periods=20,
         trouble=partial(_jobs, hours=(5, 9), minutes=(10, 70)),
@@ -517,19 +462,10 @@ PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
 OF_UNIT = {"unit": _of_units, "unit-named-wrongly": _named_wrongly}
 FAST: Mapping[str, Callable[[str, Rng], Creature]] = {
     "fast-layouts": partial(_whole, sweeps=LAYOUTS, larger=4),
-    "fast-mix-heat": partial(
-        _whole, sweeps=[(READS,), (MIXES,)], larger=4,
-        trouble=partial(_heat, read=0.7, least=0.65, tau_s=1800),
-    ),
-    "fast-read-heat": partial(
-        _whole, sweeps=[(READS,), (ONLY_READS,)], larger=4,
-        trouble=partial(_heat, read=1.0, least=0.3, tau_s=1200),
-    ),
-    "fast-rare-slow": partial(
-        _whole, sweeps=[(MIXES,), (READS,)], larger=4, periods=40,
-        trouble=partial(_jobs, hours=(1.5, 5), minutes=(10, 40)),
-    ),
-}  # fmt: skip
+    "fast-mix-heat": partial(MIX_HEAT, larger=4),
+    "fast-read-heat": partial(READ_HEAT, larger=4),
+    "fast-rare-slow": partial(RARE_SLOW, larger=4, sweeps=[(MIXES,), (READS,)]),
+}
 # In turn, with more of the plain drives that most users have.
 CYCLE = (
     *PROFILES,
@@ -586,15 +522,15 @@ def _like_real(name: str, rng: Rng) -> Creature:
         "noise_ppm": int(rng.uniform(0, 30_000)),
         "gc_paced": 0,
     }
-    return Creature(name, body, fill_s, {})
+    return Creature(name, body, fill_s)
 
 
 _SINGLE: Mapping[str, Callable[[str, Rng], Creature]] = {
     **dict.fromkeys(PLAIN, _plain),
     "slc": _slc,
     "qlc": _qlc,
-    "buffered": _buffered,
-    "block-mapped": _block_mapped,
+    "buffered": zoo.FAMILIES["buffer-heavy"],
+    "block-mapped": lambda name, rng: zoo.animal(int(rng.integers(2**31)), name),
     "bistable": _bistable,
     "stalls": _stalls,
     "late-step": _late_step,

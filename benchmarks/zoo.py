@@ -14,6 +14,7 @@ the size. Not in the zoo: wear, power loss, read disturb, compression, more than
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import SupportsInt
 
 import numpy as np
 
@@ -31,25 +32,64 @@ _DIES = 2
 _BLOCK_BYTES = CAPACITY_BYTES // 1024 // _DIES  # a superblock is 1/1024 of the drive
 
 Values = dict[str, int]
+WRITES = ("{block: 4KiB, read: [0], iodepth: 32, numjobs: 1}",)
 
 
 @dataclass(frozen=True, slots=True)
-class Animal:
-    """Describe one simulated drive, its workload, and the trouble planted in it."""
+class Creature:
+    """One drive with what is planted in it, and how it is measured.
+
+    A rule is judged by the warm-up's write alone, a whole run by all that is in its profile.
+    """
 
     family: str
-    kind: str  # steady | bistable | periodic | drifting
     body: Values  # parameters without the trouble
     fill_s: float  # about, in steady state
+    trouble: Values = field(default_factory=dict)
+    leaves: float = 1.0  # share of the rate that the trouble leaves
+    lower: Values = field(default_factory=dict)  # the drive in its lower level, of two
+    simulated: bool = False  # whether the truth needs the trouble in the simulation
+    step_fills: float | None = None  # when a step comes, in fills of the drive
     span: float = 1.0  # active range as a share of the drive
     hot: float = 0.0  # share of the range that gets 80 % of the writes; 0: uniform
     worn_in: bool = True  # a random fill before the rule looks
-    trouble: Values = field(default_factory=dict)
-    slowed: float = 1.0  # factor of the trouble on the final (or lower) rate
-    step_fills: float = 0.0  # when a planted step comes, in fills of the drive
+    settle_s: float = 0.0  # until the trouble has settled
+    hot_level: bool = False  # whether being throttled may be a level of its own
+    single: bool = True  # whether the warm-up's write is all that is measured
+    sweeps: tuple[str, ...] = WRITES  # of the profile
+    rates: tuple[str, ...] = ()  # likewise
+    window: str = "60s"
+    truth_s: float = 0.0  # how long the truth takes at least; 0: as long as the fills ask
+    wave_s: float = 0.0  # mean time from one planted slow phase to the next
+    drift: float = 0.0  # planted, per fill
+    named_unit: int = 0  # what the profile says of the mapping unit, true or not; 0: nothing
+
+    @property
+    def kind(self) -> str:
+        """Steady, bistable or drifting."""
+        kinds = {"bistable_period_ns": "bistable", "drift_ppm_per_fill": "drifting"}
+        return next((kind for key, kind in kinds.items() if key in self.trouble), "steady")
+
+    @property
+    def params(self) -> Values:
+        return self.body | self.trouble
+
+    @property
+    def capacity_bytes(self) -> int:
+        return self.body["capacity_bytes"]
+
+    @property
+    def regular(self) -> bool:
+        """Whether planted slow phases come by the clock."""
+        return self.wave_s > 0 and not self.trouble.get("job_random", 0)
+
+    @property
+    def write_s(self) -> float:
+        """What a 4 KiB write takes, about."""
+        return self.fill_s * UNIT_BYTES / self.capacity_bytes
 
 
-def animal(seed: int, family: str | None = None) -> Animal:
+def animal(seed: int, family: str | None = None) -> Creature:
     """Return the drive of a seed."""
     rng = np.random.default_rng([0x200, seed])
     name = family or list(FAMILIES)[seed % len(FAMILIES)]
@@ -59,36 +99,36 @@ def animal(seed: int, family: str | None = None) -> Animal:
 def sample(seed: int, family: str | None = None) -> Sample:
     """Simulate the drive of a seed for as long as a rule may look; return its rates and truth."""
     creature = animal(seed, family)
-    seconds = _seconds(creature, seed, creature.body | creature.trouble, SEEN_FILLS)
+    seconds = _seconds(creature, seed, creature.params, SEEN_FILLS)
     span_bytes = _span_bytes(creature)
     truth = math.nan
     if creature.kind != "drifting":
         calm = _seconds(creature, seed, creature.body, TRUTH_TO_FILLS)
         fills = np.cumsum(calm) / span_bytes
-        truth = float(calm[fills > TRUTH_FROM_FILLS].mean()) * creature.slowed
+        truth = float(calm[fills > TRUTH_FROM_FILLS].mean()) * creature.leaves
     unseen_until_s = _unseen(creature, seconds, truth)
     return Sample(
         creature.family, creature.kind, seconds, float(span_bytes), truth, truth, unseen_until_s
     )
 
 
-def _unseen(creature: Animal, seconds: Floats, truth: float) -> float:
+def _unseen(creature: Creature, seconds: Floats, truth: float) -> float:
     """Return when a rule can first know the lower level: at a planted step or slow phase."""
-    if creature.step_fills:
+    if creature.step_fills is not None:
         written = np.cumsum(seconds) / CAPACITY_BYTES
         return float(np.searchsorted(written, creature.step_fills))
     if creature.kind != "bistable":
         return 0.0
     minutes = seconds[: len(seconds) // 60 * 60].reshape(-1, 60).mean(axis=1)
-    low = np.flatnonzero(minutes < truth / math.sqrt(creature.slowed))
+    low = np.flatnonzero(minutes < truth / math.sqrt(creature.leaves))
     return 60.0 * float(low[0]) if len(low) else math.inf
 
 
-def _span_bytes(creature: Animal) -> int:
+def _span_bytes(creature: Creature) -> int:
     return int(creature.span * UNITS) * UNIT_BYTES
 
 
-def _seconds(creature: Animal, seed: int, values: Values, fills: float) -> Floats:
+def _seconds(creature: Creature, seed: int, values: Values, fills: float) -> Floats:
     """Return the bytes of each second of the workload after the drive was prepared."""
     drive = Drive.in_memory(Params(values | {"seed": seed + 1}))
     drive.run(Job(order=Order.SEQUENTIAL, block_bytes=1 << 20, stop_bytes=CAPACITY_BYTES))
@@ -107,7 +147,7 @@ _SLICE_BYTES = 320 * UNIT_BYTES
 
 
 def _hot_and_cold(
-    drive: Drive, creature: Animal, seed: int, total: int
+    drive: Drive, creature: Creature, seed: int, total: int
 ) -> Iterator[tuple[float, int]]:
     """Yield (seconds, bytes) of alternating slices, with 80 % of the bytes to the hot share."""
     hot_bytes = int(creature.hot * UNITS) * UNIT_BYTES
@@ -166,13 +206,15 @@ def drive_body(
         "noise_ppm": int(rng.uniform(0, 300_000)),
     }
     if rng.integers(2):
-        stalling = {
-            "stall_period_ns": int(1e9 * rng.uniform(30, 900)),
-            "stall_ns": int(1e9 * rng.uniform(0.2, 3)),
-            "stall_random": 1,
-        }
-        values |= stalling if stalls else {}
+        planted = stalling(1e9 * rng.uniform(30, 900), 1e9 * rng.uniform(0.2, 3), at_random=1)
+        values |= planted if stalls else {}
     return values | more, fill_s
+
+
+def stalling(period_ns: float, stall_ns: float, at_random: SupportsInt) -> Values:
+    """Return the parameters of a drive that does nothing for a while, now and then."""
+    times = {"stall_period_ns": int(period_ns), "stall_ns": int(stall_ns)}
+    return times | {"stall_random": int(at_random)}
 
 
 def heat(rng: Rng, fill_s: float, tau_s: float, least: float, most: float) -> Values:
@@ -189,18 +231,18 @@ def heat(rng: Rng, fill_s: float, tau_s: float, least: float, most: float) -> Va
     }
 
 
-def _page(name: str, rng: Rng) -> Animal:
+def _page(name: str, rng: Rng) -> Creature:
     policy = int(rng.integers(3))
     body, fill_s = drive_body(rng, gc_policy=policy)
-    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+    return Creature(name, body, fill_s, worn_in=bool(rng.integers(2)))
 
 
-def _little_spare(name: str, rng: Rng) -> Animal:
+def _little_spare(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng, op=float(rng.uniform(0.05, 0.12)))
-    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+    return Creature(name, body, fill_s, worn_in=bool(rng.integers(2)))
 
 
-def _slc(name: str, rng: Rng) -> Animal:
+def _slc(name: str, rng: Rng) -> Creature:
     cache = float(rng.uniform(0.01, 0.06))
     body, fill_s = drive_body(rng, op=float(rng.uniform(0.25, 0.6)))
     body |= {
@@ -211,10 +253,10 @@ def _slc(name: str, rng: Rng) -> Animal:
         "slc_full": int(rng.integers(2)),
         "gc_paced": 1,
     }
-    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+    return Creature(name, body, fill_s, worn_in=bool(rng.integers(2)))
 
 
-def _bistable(name: str, rng: Rng) -> Animal:
+def _bistable(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng)
     slow = float(rng.uniform(0.15, 1.0))
     trouble = {
@@ -222,10 +264,10 @@ def _bistable(name: str, rng: Rng) -> Animal:
         "bistable_random": 1,
         "bistable_slow_ppm": int(slow * 1e6),
     }
-    return Animal(name, "bistable", body, fill_s, trouble=trouble, slowed=1 / (1 + slow))
+    return Creature(name, body, fill_s, trouble=trouble, leaves=1 / (1 + slow))
 
 
-def _late_step(name: str, rng: Rng) -> Animal:
+def _late_step(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng)
     slow, after = float(rng.uniform(0.15, 2.0)), float(rng.uniform(1.0, 5.0))
     before = 2.0  # one sequential and one random fill of preparation count, too
@@ -233,46 +275,44 @@ def _late_step(name: str, rng: Rng) -> Animal:
         "step_after_ppm": round((after + before) * 1e6),
         "step_slow_ppm": int(slow * 1e6),
     }
-    return Animal(
-        name, "steady", body, fill_s, trouble=trouble, slowed=1 / (1 + slow), step_fills=after
-    )
+    return Creature(name, body, fill_s, trouble=trouble, leaves=1 / (1 + slow), step_fills=after)
 
 
-def _drifting(name: str, rng: Rng) -> Animal:
+def _drifting(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng, op=float(rng.uniform(0.15, 0.5)))
     trouble = {"drift_ppm_per_fill": int(rng.uniform(80_000, 400_000))}
-    return Animal(name, "drifting", body, fill_s, trouble=trouble)
+    return Creature(name, body, fill_s, trouble=trouble)
 
 
-def _buffered(name: str, rng: Rng) -> Animal:
+def _buffered(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng)
     body |= {
         "wbuf_bytes": int(rng.uniform(0.005, 0.05) * UNITS) * UNIT_BYTES,
         "cache_bytes": int(rng.uniform(0.0, 0.05) * UNITS) * UNIT_BYTES,
     }
-    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+    return Creature(name, body, fill_s, worn_in=bool(rng.integers(2)))
 
 
-def _hot_cold(name: str, rng: Rng) -> Animal:
+def _hot_cold(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng)
-    return Animal(name, "steady", body, fill_s, hot=float(rng.uniform(0.05, 0.3)))
+    return Creature(name, body, fill_s, hot=float(rng.uniform(0.05, 0.3)))
 
 
-def _part(name: str, rng: Rng) -> Animal:
+def _part(name: str, rng: Rng) -> Creature:
     """Write part of the range only; the rest holds data that is never written again."""
     body, fill_s = drive_body(rng)
-    return Animal(name, "steady", body, fill_s, span=float(rng.uniform(0.3, 0.8)))
+    return Creature(name, body, fill_s, span=float(rng.uniform(0.3, 0.8)))
 
 
-def _throttling(name: str, rng: Rng) -> Animal:
+def _throttling(name: str, rng: Rng) -> Creature:
     """Heat up at work, slow down, cool, and so on; or stay slow."""
     body, fill_s = drive_body(rng)
     tau_s = float(np.exp(rng.uniform(np.log(60), np.log(1200))))
     body |= heat(rng, fill_s, tau_s, 0.5, 0.9)
-    return Animal(name, "steady", body, fill_s)
+    return Creature(name, body, fill_s)
 
 
-def _block_mapped(name: str, rng: Rng) -> Animal:
+def _block_mapped(name: str, rng: Rng) -> Creature:
     body, fill_s = drive_body(rng)
     pages = int(rng.choice([32, 64, 128]))
     write_s = fill_s / UNITS  # about a merge per write: a block copied and two erased
@@ -285,10 +325,10 @@ def _block_mapped(name: str, rng: Rng) -> Animal:
         "t_prog_ns": int(0.1e9 * write_s),
         "t_read_ns": int(0.02e9 * write_s),
     }
-    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+    return Creature(name, body, fill_s, worn_in=bool(rng.integers(2)))
 
 
-FAMILIES: dict[str, Callable[[str, Rng], Animal]] = {
+FAMILIES: dict[str, Callable[[str, Rng], Creature]] = {
     "page-mapped": _page,
     "little-spare": _little_spare,
     "slc-cache": _slc,

@@ -16,6 +16,7 @@ from benchmarks import published_score as scores
 from benchmarks import published_truth as true
 from benchmarks import published_zoo as zoo
 from benchmarks.core_generator import CoreGenerator, loop_job
+from benchmarks.zoo import Creature
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio.driver import Fio
@@ -194,13 +195,13 @@ def test_a_drive_around_a_fitted_one_writes_as_fast_as_the_fit_says() -> None:
     assert sum(last.bytes) / last.duration_s == pytest.approx(said, rel=0.05)
 
 
-def a_load(made: zoo.Creature, **changes: object) -> Workload:
+def a_load(made: Creature, **changes: object) -> Workload:
     """Return the write of the warm-up, or a workload that differs from it."""
-    whole = ActiveRange(offset_bytes=0, length_bytes=made.span_percent * made.capacity_bytes // 100)
+    whole = ActiveRange(offset_bytes=0, length_bytes=round(made.span * made.capacity_bytes))
     return job().workload.model_copy(update={"iodepth": 32, "range": whole, **changes})
 
 
-def long_run(made: zoo.Creature, seed: int = SEED, **changes: object) -> true.Truth:
+def long_run(made: Creature, seed: int = SEED, **changes: object) -> true.Truth:
     """Return a long run of the warm-up's write, or of a workload that differs from it."""
     return true.truth(made, a_load(made, **changes), seed)
 
