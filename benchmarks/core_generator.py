@@ -66,32 +66,45 @@ class CoreGenerator:
         return CoreRunning(self._drive, asked, only_rates=self._only_rates)
 
 
-def _loop_job(job: Job) -> core.Job:
-    work = job.workload
-    if job.flush_every or (job.latency_log and not (work.rate_iops and job.runtime_s)):
-        raise UsageError(f"the core's loop cannot do this: {work.label()}")
+def core_job(job: Job) -> core.Job:
+    """The closed loop of a job. Raises UsageError for what it cannot do."""
     return replace(
-        loop_job(work),
+        loop_job(job.workload),
         seed=job.seed % 2**63,
         stop_bytes=job.total_bytes or 0,
         stop_s=job.runtime_s or 0.0,
     )
 
 
+def _loop_job(job: Job) -> core.Job:
+    """The same where the loop also tells all that is asked of it."""
+    work = job.workload
+    if job.flush_every or (job.latency_log and not (work.rate_iops and job.runtime_s)):
+        raise UsageError(f"the core's loop cannot do this: {work.label()}")
+    return core_job(job)
+
+
+ORDERS = {
+    Pattern.RANDOM: core.Order.RANDOM,
+    Pattern.SEQUENTIAL: core.Order.SEQUENTIAL,
+    Pattern.STRIDED: core.Order.STRIDED,
+}
+
+
 def loop_job(work: Workload) -> core.Job:
     """The closed loop of a workload, without an end. Raises UsageError for what it cannot do."""
-    plain = not (work.thinktime_us or work.block_split or work.zones or work.streams)
-    if not plain or work.pattern is Pattern.STRIDED:
+    if work.thinktime_us or work.block_split or work.zones or work.streams:
         raise UsageError(f"the core's loop cannot do this: {work.label()}")
     if work.pattern is Pattern.SEQUENTIAL and work.numjobs > 1:
         raise UsageError("the core's loop has one sequential stream")
     return core.Job(
-        order=core.Order.RANDOM if work.pattern is Pattern.RANDOM else core.Order.SEQUENTIAL,
+        order=ORDERS[work.pattern],
         read_percent=work.read_percent,
         iodepth=min(core.MAX_IODEPTH, work.iodepth * work.numjobs),
         block_bytes=work.block_bytes,
         offset_bytes=work.range.offset_bytes,
         span_bytes=work.range.length_bytes,
+        stride_bytes=work.stride_bytes or 0,
     )
 
 
@@ -149,8 +162,8 @@ class _Done:
     def outcome(self) -> JobOutcome:
         return JobOutcome(
             name=self.job.name,
-            read=_direction(self.result, 0),
-            write=_direction(self.result, 1),
+            read=direction(self.result, 0),
+            write=direction(self.result, 1),
             io_errors=self.result.errors,
         )
 
@@ -391,7 +404,8 @@ class CoreOutcome:
         raise ValueError(f"{job} was offered no rate")
 
 
-def _direction(result: core.RunResult, side: int) -> Direction:
+def direction(result: core.RunResult, side: int) -> Direction:
+    """The totals of the reads, or of the writes."""
     return Direction(
         ios=result.ios[side],
         bytes=result.bytes[side],

@@ -6,26 +6,27 @@ instead of fio, which takes a second instead of five.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from benchmarks import hidden_flash
-from benchmarks.hidden_flash import CoreBench
+from benchmarks.core_generator import core_job
+from benchmarks.hidden_flash import CoreBench, logged
 from benchmarks.synthetic import Rng
+from benchmarks.zoo import stalling
 from ssdbench.errors import UsageError
-from ssdbench.generator.base import LoggedIo
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.sim.core import Drive, Job, Order, RunResult
+from ssdbench.sim.core import Drive
 from ssdbench.sim.library import Params
 from ssdbench.sim.spec import parse
-from ssdbench.stages.blocksize import PROBES_WITHOUT_BLOCK
+from ssdbench.stages.blocksize import FURTHER_WAYS, PROBES_WITHOUT_BLOCK, BlockSize
 from ssdbench.stages.blockverdict import WayVerdict, absorbed, answer, buffered
-from ssdbench.stages.strides import DEEP, StrideWay, Trace, heard
+from ssdbench.stages.strides import StrideWay, Trace, fills, heard, stride_job
 from ssdbench.stats.inside.blockjudge import judge
 from ssdbench.stats.inside.blocksize import BlockVerdict
-from ssdbench.stats.inside.strides import SCALES, StridePlan, plan
+from ssdbench.stats.inside.strides import StridePlan
 from ssdbench.stats.inside.writebuffer import Held
 from ssdbench.stats.inside.writesizes import BLOCK, of_probe, one_answer, write_size
 from ssdbench.units import KIB, MIB
@@ -33,7 +34,6 @@ from ssdbench.units import KIB, MIB
 UNIT_BYTES = 4 * KIB
 SMALLEST_UNITS, LARGEST_UNITS = 8, 4096  # 32 KiB to 16 MiB
 LARGEST_ODD = 31
-FILL_BYTES = 128 * KIB
 BETWEEN_S = 0.1  # passes: as long as the generator takes to begin the next one
 SMALLEST_BUFFER_BYTES, LARGEST_BUFFER = 64 * KIB, 0.2  # the latter as a share of the drive
 
@@ -87,11 +87,7 @@ def _size(rng: Rng, *, on_lattice: bool) -> int:
 def _trouble(rng: Rng) -> dict[str, int]:
     found = {"noise_ppm": int(rng.choice([0, 50_000, 100_000, 200_000, 300_000]))}
     if rng.random() < 0.5:
-        found |= {
-            "stall_period_ns": int(rng.uniform(0.2e9, 8e9)),
-            "stall_ns": int(rng.uniform(1e6, 20e6)),
-            "stall_random": int(rng.integers(2)),
-        }
+        found |= stalling(rng.uniform(0.2e9, 8e9), rng.uniform(1e6, 20e6), rng.integers(2))
     return found
 
 
@@ -193,59 +189,15 @@ def of_any_kind(number: int, seed: int) -> Hidden:
             return Hidden("copy of a model", params, None)
 
 
-def plans(hidden: Hidden, round_: int, *, seed: int) -> list[StridePlan]:
-    """Return the plans of the walks in the command's first or second round."""
-    capacity_bytes, scales = hidden.params["capacity_bytes"], (SCALES[:2], SCALES[2:])[round_ - 1]
-    drawn_by = seed + 7 * (round_ - 1)
-    found = [plan(s, capacity_bytes, block_bytes=UNIT_BYTES, seed=drawn_by) for s in scales]
-    return [one for one in found if one is not None]
-
-
-def fill(drive: Drive, walked: list[StridePlan]) -> None:
-    """Write the regions of the walks once."""
-    for region in max(walked, key=lambda p: p.conditioning_bytes).regions:
-        drive.run(
-            Job(
-                order=Order.SEQUENTIAL,
-                block_bytes=FILL_BYTES,
-                iodepth=8,
-                offset_bytes=region.offset_bytes,
-                span_bytes=region.length_bytes,
-                stop_bytes=region.length_bytes,
-            )
-        )
-
-
 def walk(
     drive: Drive, walked: list[StridePlan], way: StrideWay, trace: Trace, *, seed: int
 ) -> None:
     """Walk a plan on the drive; add what the passes logged to the trace."""
-    mixed = way is StrideWay.READS_BETWEEN
     for index, one in enumerate(p for plan_ in walked for p in plan_.passes):
-        ios = one.writes * (2 if mixed else 1)
-        job = Job(
-            order=Order.STRIDED,
-            read_percent=50.0 if mixed else 0.0,
-            iodepth=DEEP if way is StrideWay.SATURATED else 1,
-            block_bytes=UNIT_BYTES,
-            offset_bytes=one.offset_bytes,
-            span_bytes=one.length_bytes,
-            stride_bytes=one.stride_bytes,
-            seed=seed * 1000 + index,
-            stop_ios=ios,
-            idle_s=BETWEEN_S,
-        )
-        trace.add(one, heard(way, _log(drive.run(job, per_io=ios))))
-
-
-def _log(said: RunResult) -> LoggedIo:
-    ios = said.per_io
-    return LoggedIo(
-        t_ns=(ios["submit_ns"] + ios["latency_ns"]).astype(np.int64).tolist(),
-        offset_bytes=ios["offset"].tolist(),
-        latency_ns=ios["latency_ns"].tolist(),
-        is_write=(ios["op"] == 1).tolist(),
-    )
+        job = stride_job("walk", way, one, block_bytes=UNIT_BYTES, seed=seed * 1000 + index)
+        walking = replace(core_job(job), idle_s=BETWEEN_S)
+        said = drive.run(walking, per_io=walking.stop_bytes // UNIT_BYTES)
+        trace.add(one, heard(way, logged(said)))
 
 
 def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, Held | None]:
@@ -286,12 +238,11 @@ def _walked(
 ) -> dict[StrideWay, WayVerdict]:
     """Walk one round and way after another until a block is found; return all verdicts."""
     said: dict[StrideWay, WayVerdict] = {}
-    for round_ in (1, 2):
-        walked = plans(hidden, round_, seed=seed)
-        if not walked:
-            break
-        fill(drive, walked)
-        for way in (StrideWay.WRITES, StrideWay.READS_BETWEEN, StrideWay.SATURATED):
+    for walked in BlockSize("blocks").rounds(target, seed=seed):
+        regions = max(walked, key=lambda p: p.conditioning_bytes).regions
+        for job in fills("condition", regions, seed=seed, most_bytes=target.size_bytes):
+            drive.run(core_job(job))
+        for way in (StrideWay.WRITES, *FURTHER_WAYS):
             if way is not StrideWay.WRITES and not absorbed(said, target):
                 break
             one = said.setdefault(way, WayVerdict(Trace()))

@@ -1,24 +1,30 @@
 """Draw page-mapped drives, and give probes measurements of them on the core."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Self, cast
 
 import numpy as np
 
-from benchmarks.zoo import Values
-from ssdbench.generator.base import Direction
+from benchmarks.core_generator import core_job, direction
+from benchmarks.zoo import Values, stalling
+from ssdbench.engine.fiorun import FioRun
+from ssdbench.engine.stage import Context
+from ssdbench.generator.base import Job, JobOutcome, LoggedIo
 from ssdbench.model.workload import Pattern
-from ssdbench.sim.core import Drive, Job, Op, Order
+from ssdbench.sim.core import Drive, Op, RunResult
 from ssdbench.stages.probe.bench import Bench
+from ssdbench.stages.probe.spare import RemapUnit
 from ssdbench.stats.inside.strides import Floats
 from ssdbench.units import GIB, KIB, MIB, NS_PER_S
 
 LONGEST_S = 20_000
+BLOCK_BYTES = 64 * KIB  # of random writes in steady state
 AMONG_FEW = 2  # of gc_policy
 # What a declared criterion calls identifiable: room for a block, and what is within it.
 LEAST_SPARE, MOST_SPARE = 0.06, 0.3
-FIRST_FILL = 128 * KIB
-ORDERS = {Pattern.SEQUENTIAL: Order.SEQUENTIAL, Pattern.STRIDED: Order.STRIDED}
 
 
 def spare(params: Values) -> float:
@@ -60,11 +66,7 @@ def made(number: int, seed: int) -> Values:
         "seed": int(rng.integers(1, 2**31)),
     }
     if rng.random() < 0.3:
-        found |= {
-            "stall_period_ns": int(rng.uniform(1e9, 30e9)),
-            "stall_ns": int(rng.uniform(5e6, 300e6)),
-            "stall_random": int(rng.integers(2)),
-        }
+        found |= stalling(rng.uniform(1e9, 30e9), rng.uniform(5e6, 300e6), rng.integers(2))
     if rng.random() < 0.1:
         found["wbuf_bytes"] = int(rng.uniform(0.02, 0.2) * capacity) // MIB * MIB
     if rng.random() < 0.1:
@@ -102,118 +104,86 @@ def room(params: Values) -> str:
     return ", ".join(filter(None, (size, in_the_way)))
 
 
+def logged(said: RunResult) -> LoggedIo:
+    """Return the requests that a run kept, as a generator's log has them."""
+    ios = said.per_io
+    return LoggedIo(
+        t_ns=(ios["submit_ns"] + ios["latency_ns"]).astype(np.int64).tolist(),
+        offset_bytes=ios["offset"].tolist(),
+        latency_ns=ios["latency_ns"].tolist(),
+        is_write=(ios["op"] == 1).tolist(),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ran:
+    """Hold what a bench reads of a run of the generator."""
+
+    jobs: list[JobOutcome]
+    last: RunResult
+
+    @property
+    def series(self) -> Self:
+        """The seconds of the last job."""
+        return self
+
+    def column(self, name: str) -> Floats:
+        """The bytes written in each second."""
+        return np.asarray(self.last.seconds["bytes"][:, 1], dtype=np.float64)
+
+    def outcome(self) -> Self:
+        """What the jobs did."""
+        return self
+
+    def logged(self, job: str) -> LoggedIo:
+        """All requests of the last job."""
+        return logged(self.last)
+
+
 class CoreBench(Bench):
     """Give probes their measurements on the core instead of through fio; without flushes."""
 
     def __init__(self, drive: Drive) -> None:
         self.drive = drive
-        self._runs = 0
-
-    @property
-    def size_bytes(self) -> int:
-        return self.drive.capacity_bytes
-
-    @property
-    def logical_block_bytes(self) -> int:
-        return self.drive.lba_bytes
-
-    def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:
-        """Write the drive's first `length_bytes` once."""
-        block = FIRST_FILL if pattern is Pattern.SEQUENTIAL else 4 * KIB
-        return self.write(pattern, block, 32, length_bytes, length_bytes)
-
-    def write(
-        self,
-        pattern: Pattern,
-        block_bytes: int,
-        iodepth: int,
-        span_bytes: int,
-        total_bytes: int,
-        *,
-        cover: bool = False,
-    ) -> Floats:
-        """Write `total_bytes`; return the bytes of each second."""
-        job = self._core_job(pattern, block_bytes, iodepth, span_bytes, stop_bytes=total_bytes)
-        said = self.drive.run(job, seconds=LONGEST_S)
-        return np.asarray(said.seconds["bytes"][:, 1], dtype=np.float64)
-
-    def rate(
-        self,
-        pattern: Pattern,
-        block_bytes: int,
-        read_percent: int,
-        iodepth: int,
-        span_bytes: int,
-        total_bytes: int,
-        *,
-        stride_bytes: int | None = None,
-    ) -> Direction:
-        """Move `total_bytes`; return the totals of the reads, or of the writes without reads."""
-        job = self._core_job(
-            pattern, block_bytes, iodepth, span_bytes,
-            stop_bytes=total_bytes // block_bytes * block_bytes,
-        )  # fmt: skip
-        before = self.drive.now_ns
-        said = self.drive.run(
-            replace(job, read_percent=read_percent, stride_bytes=stride_bytes or 0)
+        context = SimpleNamespace(
+            seed=0,
+            target=SimpleNamespace(
+                size_bytes=drive.capacity_bytes, logical_block_bytes=drive.lba_bytes
+            ),
+            session=SimpleNamespace(discard=partial(drive.submit, Op.TRIM)),
         )
-        which = 0 if read_percent else 1
-        return Direction(
-            ios=said.ios[which],
-            bytes=said.bytes[which],
-            runtime_s=(self.drive.now_ns - before) / NS_PER_S,
-            lat_mean_ns=said.mean_ns[which],
-        )
+        super().__init__(RemapUnit(), cast("Context", context))  # the probe only names jobs
 
-    def random_writes(
-        self,
-        block_bytes: int,
-        iodepth: int,
-        span_bytes: int,
-        total_bytes: int,
-        offsets: Sequence[int],
-    ) -> list[float]:
-        """Write at random from each offset on, without a rest; return bytes per second."""
-        rates = []
-        for offset in offsets:
-            job = self._core_job(
-                Pattern.RANDOM, block_bytes, iodepth, span_bytes - offset, stop_bytes=total_bytes
+    def amplification(self) -> float:
+        """Return the write amplification of random writes to the whole drive in steady state.
+
+        What passes through SLC first is counted where it ends.
+        """
+        size = self.size_bytes
+        self.fill(size)
+        self.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, 2 * size)
+        before = self.drive.counters()
+        self.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, size // 2)
+        after = self.drive.counters()
+        names = ("nand_write_units", "slc_write_units", "host_write_units")
+        nand, slc, host = (after[name] - before[name] for name in names)
+        return (nand - slc) / host
+
+    def _start(self, jobs: Sequence[Job]) -> FioRun:
+        """Run jobs; a load of few reads is a rest, in which nothing at all is read."""
+        rests_s = [job.runtime_s or 0.0 for job in jobs if job.workload.rate_iops]
+        runs, done = list[RunResult](), list[JobOutcome]()
+        for job in jobs[len(rests_s) :]:
+            self._starts += 1
+            asked = replace(core_job(job), seed=self._starts, idle_s=sum(rests_s))
+            before_ns, ios = self.drive.now_ns, asked.stop_bytes // asked.block_bytes
+            said = self.drive.run(asked, seconds=LONGEST_S, per_io=ios if job.latency_log else 0)
+            runs.append(said)
+            # One of several jobs takes until its last answer, by when the next has begun.
+            took_s = (self.drive.now_ns - before_ns) / NS_PER_S
+            read, write = (
+                replace(direction(said, side), runtime_s=said.duration_s if jobs[1:] else took_s)
+                for side in (0, 1)
             )
-            said = self.drive.run(replace(job, offset_bytes=offset))
-            rates.append(said.bytes_per_s)
-        return rates
-
-    def latencies(
-        self,
-        block_bytes: int,
-        iodepth: int,
-        span_bytes: int,
-        ios: int,
-        *,
-        rest_s: float = 2.0,
-        pattern: Pattern = Pattern.RANDOM,
-        offset: int = 0,
-        quiet_iops: float = 0.0,
-    ) -> Floats:
-        """Return the latencies in ns of writes that begin after a rest without any reads."""
-        job = self._core_job(pattern, block_bytes, iodepth, span_bytes)
-        job = replace(job, offset_bytes=offset, idle_s=rest_s, stop_ios=ios)
-        return np.asarray(self.drive.run(job, per_io=ios).per_io["latency_ns"], dtype=np.float64)
-
-    def discard(self, offset_bytes: int, length_bytes: int) -> bool:
-        """Discard a range; every simulated drive takes it."""
-        self.drive.submit(Op.TRIM, offset_bytes, length_bytes)
-        return True
-
-    def _core_job(
-        self, pattern: Pattern, block_bytes: int, iodepth: int, span_bytes: int, stop_bytes: int = 0
-    ) -> Job:
-        self._runs += 1
-        return Job(
-            order=ORDERS.get(pattern, Order.RANDOM),
-            block_bytes=block_bytes,
-            iodepth=iodepth,
-            span_bytes=span_bytes // block_bytes * block_bytes,
-            seed=self._runs,
-            stop_bytes=stop_bytes,
-        )
+            done.append(JobOutcome(job.name, read, write))
+        return cast("FioRun", Ran(done, runs[-1]))

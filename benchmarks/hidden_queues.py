@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from benchmarks.synthetic import Rng
+from benchmarks.synthetic import Floats, Rng
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
@@ -33,8 +33,6 @@ MOST_REQUESTS = 6_000_000
 TRUE_WITHIN = 0.005  # standard error of the true rate, as a share of it
 LOWEST = 0.02  # of what it can do: lower rates count as none
 NARROW = 0.001  # half of what is left of the search for the truth, as a share
-
-Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)

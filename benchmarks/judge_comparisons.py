@@ -14,14 +14,12 @@ import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from benchmarks.synthetic import Floats, Rng
 from benchmarks.tables import markdown
 from ssdbench.stats.compare import ALPHA, compare
 from ssdbench.stats.distributions import binomial_upper_limit
 
-Floats = npt.NDArray[np.float64]
-Rng = np.random.Generator
 Draw = Callable[[Rng], Floats]
 SEED = 20_261_122
 REPEATS = 10

@@ -45,7 +45,6 @@ HALF_WIDTH = 0.25  # of the middle of a range: a wider one counts apart
 HOUR_S = 3600.0
 WALL_S = 0.005  # of wall time per look at it: progress is told about once a minute of the drive's
 TOO_HIGH = 1.02  # times the true rate, VALIDATED or not
-BLOCK_BYTES = 64 * KIB  # of random writes to flash
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ def flash(number: int, seed: int) -> list[Outcome]:
         _within("over-provisioning", kind, room.over_provisioning_least,
                 room.over_provisioning_most, hidden_flash.spare(params), note),
         _within("write amplification", kind, room.write_amplification_least,
-                room.write_amplification_most, _amplified(bench), note),
+                room.write_amplification_most, bench.amplification(), note),
     ]  # fmt: skip
 
 
@@ -220,22 +219,6 @@ def _within(
         return Outcome(question, kind, WRONG, note=told)
     narrow = most - least <= HALF_WIDTH * (most + least)
     return Outcome(question, kind, RIGHT if narrow else WIDE, note=told)
-
-
-def _amplified(bench: CoreBench) -> float:
-    """Return the write amplification of random writes to the whole drive in steady state.
-
-    What passes through SLC first is counted where it ends.
-    """
-    size = bench.size_bytes
-    bench.fill(size)
-    bench.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, 2 * size)
-    before = bench.drive.counters()
-    bench.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, size // 2)
-    after = bench.drive.counters()
-    names = ("nand_write_units", "slc_write_units", "host_write_units")
-    nand, slc, host = (after[name] - before[name] for name in names)
-    return (nand - slc) / host
 
 
 @dataclass(frozen=True, slots=True)
