@@ -12,7 +12,6 @@ import gzip
 import io
 import json
 import os
-import signal
 import sys
 import tarfile
 import tempfile
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from ssdbench.cli import main as command_line
 from ssdbench.cli.background import PROCESS
-from ssdbench.host.command import run
+from ssdbench.host.command import run, spawn
 from ssdbench.model.rundirectory import (
     ARTIFACTS_CSV,
     HOST_AFTER,
@@ -111,15 +110,12 @@ def made(name: str, kept: Kept) -> Path:
     if not kept.killed_at:
         run(argv, ok=(0, 1), timeout_s=RUN_LIMIT_S)
         return Path(name)
-    quiet = [(os.POSIX_SPAWN_OPEN, place, os.devnull, os.O_WRONLY, 0) for place in (1, 2)]
-    child = os.posix_spawn(sys.executable, argv, os.environ, file_actions=quiet, setpgroup=0)
+    child = spawn(argv, stdout=None, stderr=None)
     until = time.monotonic() + RUN_LIMIT_S
     while not list(Path(name).glob(kept.killed_at)):
-        if time.monotonic() > until or os.waitpid(child, os.WNOHANG)[0]:
+        if time.monotonic() > until or child.ended(0.01):
             sys.exit(f"{name} ended before it could be killed")
-        time.sleep(0.01)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    child.kill()
     return Path(name)
 
 
