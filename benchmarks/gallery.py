@@ -32,6 +32,7 @@ from ssdbench.report.read import StoredRun
 from ssdbench.report.view.headline import headword
 from ssdbench.target.inspect import inspect
 from tests.support.chromium import Box, Look, browser
+from tests.support.devices import attached_loop
 from tests.support.page_runs import a_page_run
 
 ROOT = Path(__file__).parents[1]
@@ -168,14 +169,9 @@ def target_of(example: Example, place: Path) -> Iterator[list[str]]:
     if not example.loop:
         yield []
         return
-    backing = place / "loop.img"
-    with backing.open("wb") as file:
-        file.truncate(LOOP_BYTES)
-    node = run(["losetup", "--find", "--show", "--direct-io=on", str(backing)]).stdout.strip()
-    try:
+    with attached_loop(place / "loop.img", size_bytes=LOOP_BYTES) as loop:
+        node = str(loop.node)
         yield ["--target", node, "--destroy", inspect(node).consent_id]
-    finally:
-        run(["losetup", "--detach", node])
 
 
 def ssdbench(*words: str) -> None:

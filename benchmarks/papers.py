@@ -222,8 +222,7 @@ def _many(number: str) -> str:
 def page_of_experiment(name: str) -> str:
     """Return the page of an experiment in guests, from its stored rows of every kernel."""
     parts = [f"# {name}: {EXPERIMENTS[name].about}"]
-    for path in _stored(name):
-        document = json.loads(path.read_text())
+    for document in _stored(name):
         seeds = sorted({row["seed"] for row in document["rows"]})
         took = document.get("wall_s", {}).values()
         told = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
@@ -240,8 +239,9 @@ def page_of_experiment(name: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _stored(name: str) -> list[Path]:
-    return [path for k in ("6.12", "6.1") if (path := STORE / f"{name}-{k}.json").is_file()]
+def _stored(name: str) -> list[dict[str, Any]]:
+    kernels = ("6.12", "6.1")
+    return [pages.stored(name, k) for k in kernels if (STORE / f"{name}-{k}.json").is_file()]
 
 
 def drawn(name: str) -> bool:
@@ -266,7 +266,7 @@ def drawn(name: str) -> bool:
 
 def _bars(name: str) -> tuple[str, dict[str, Bar]]:
     """Return a label, and each case of an experiment with mean, least and most of its seeds."""
-    document = json.loads(_stored(name)[0].read_text())
+    document = _stored(name)[0]
     rows, metric = document["rows"], document["claims"][0]["claim"]["metric"]
     cases = dict.fromkeys(row["case"] for row in rows)
     values = {case: found for case in cases if (found := pages.of(rows, case, metric))}
