@@ -3,13 +3,13 @@
 import argparse
 import time
 
-from benchmarks.kernel import dunn, heger, pages, seppanen, wimpy, yu
+from benchmarks.kernel import beside, dunn, heger, pages, seppanen, wimpy, yu
 from benchmarks.kernel.experiment import digest, frozen, measure, store, stored_rows
 from ssdbench.lab.kernels import OFFERS
 
 EXPERIMENTS = {
     experiment.name: experiment
-    for module in (seppanen, dunn, yu, heger, wimpy)
+    for module in (seppanen, dunn, yu, heger, wimpy, beside)
     for experiment in module.EXPERIMENTS
 }
 

@@ -11,6 +11,8 @@ one finds its neighbour's data in a cache, cannot. So each case of figures 3 and
 interrupts of each CPU, and calls from CPU to CPU, for each I/O.
 """
 
+from collections.abc import Callable
+
 from benchmarks.kernel.experiment import (
     FIO_IN_MEMORY,
     SCSI_DISK,
@@ -201,6 +203,67 @@ MITIGATION = Experiment(
     seeds_per_guest=5,
 )
 
+# The report of 2010, section 3: interrupts, later interrupts, none; and later ones only under load.
+UNDER_LOAD = (4, 16)  # reads in the drive from which on interrupts come later
+POLLING = {
+    "at-once": "completion=timer",
+    **{f"later-{us}us": f"completion=deferred defer_ns={us * 1000}" for us in DEFERRALS_US[:2]},
+    **{
+        f"adaptive-from-{count}": f"completion=adaptive adaptive_depth={count}"
+        f" defer_ns={DEFERRALS_US[0] * 1000}"
+        for count in UNDER_LOAD
+    },
+    "polled": "completion=polled poll_queues=1",
+}
+AT_ONCE_DEPTHS = (1, SLOW_CPU_SLOTS)
+ADAPTIVE = """
+each() { local case=$1 how=; shift; drive $DEVICE "$@"
+  echo none > /sys/block/ssd0/queue/scheduler
+  [ $case != polled ] || how=--hipri
+  for depth in $DEPTHS; do before=$(interrupts); ios=$(count $F commands)
+    load --filename=/dev/ssd0 --ioengine=io_uring --iodepth=$depth --rw=randread --bs=512 \\
+      --size=256m --runtime=100ms $how
+    row $case-$depth iops $(rate); row $case-$depth latency_us $(latency_us)
+    row $case-$depth interrupts_per_io $(awk -v a=$before -v b=$(interrupts) -v m=$ios \\
+      -v n=$(count $F commands) 'BEGIN {print (b - a) / (n - m)}'); done
+  echo 0 > $F/power; rmdir $F; }
+interrupts() { awk '$1 ~ /^interrupts_/ {s += $2} END {print s + 0}' $F/counters; }
+"""
+
+
+def _polls(model: Model, seed: int) -> list[str]:
+    """Return the script; which case comes first changes with the seed."""
+    cases = [f"each {case} {how}" for case, how in POLLING.items()]
+    first = seed % len(cases)
+    return [
+        f"DEVICE='{assignments(model)}' DEPTHS='{' '.join(map(str, AT_ONCE_DEPTHS))}'",
+        *cases[first:],
+        *cases[:first],
+    ]
+
+
+POLLS = Experiment(
+    "adaptive",
+    "reads that end by an interrupt, by a later one, by a later one under load, and by polling",
+    lambda series: _slow_cpu(series) | {"mode": "mq"},
+    ADAPTIVE,
+    _polls,
+    claims(
+        {
+            **{
+                f"{depth} at a time: {case} / at once": f"{case}-{depth} >= 1.0 at-once-{depth}"
+                for depth in AT_ONCE_DEPTHS
+                for case in POLLING
+                if case != "at-once"
+            },
+            f"{SLOW_CPU_SLOTS} at a time: polled / later by 100 us": (
+                f"polled-{SLOW_CPU_SLOTS} >= 1.0 later-100us-{SLOW_CPU_SLOTS}"
+            ),
+        }
+    ),
+    seeds_per_guest=10,
+)
+
 SCSI = """
 each() { row $1 iops $(rate); row $1 request_ns $(awk -v r=$(rate) 'BEGIN {print 1e9 / r}'); }
 both() { load --filename=$2 --size=64m --bs=512 --rw=randread --ioengine=psync; each $1-1
@@ -297,6 +360,90 @@ FILESYSTEMS = Experiment(
     ),
 )
 
+# Figure 14 again: what a journal costs where it has something to record and time to do so. Files
+# of new blocks, a commit each second, and the time until all is on the drive, about 9 commits. So
+# many commits with the drive above would be a hundred thousand writes, so its bus is slower here.
+JOURNAL_MBPS, JOURNAL_WRITES, COMMIT_S = 2, 4096, 1
+JOURNAL = """
+echo 2097152 > /proc/sys/vm/dirty_bytes; echo 1048576 > /proc/sys/vm/dirty_background_bytes
+mkdir -p /mnt
+own truncate
+sectors() { awk '{print $7}' /sys/block/ssd0/stat; }
+busy_us() { awk 'NR == 1 {print ($2 + $3 + $4 + $7 + $8) * 10000}' /proc/stat; }
+grow() { local way= how= began written worked took
+  case $1 in xfs) way='-q -f -K';; *) way='-q -F -E nodiscard,lazy_itable_init=0 -b 4096';; esac
+  case $1 in ext[34]) how="-o commit=$commit_s";; esac
+  mkfs.$1 $way /dev/ssd0 > /dev/null; mount -t $1 $how /dev/ssd0 /mnt
+  mine truncate -s 64m /mnt/file; mine sync -f /mnt
+  written=$(sectors) worked=$(busy_us) began=$(us)
+  load --filename=/mnt/file --direct=0 --rw=randwrite --ioengine=psync --fallocate=none \\
+    --norandommap=0 --numjobs=$writers --size=$((64 / writers))m \\
+    --offset_increment=$((64 / writers))m --io_size=$((writes * 4 / writers))k --time_based=0 \\
+    --runtime=300s
+  mine sync -f /mnt; took=$(($(us) - began))
+  row $1 iops $(awk -v n=$writes -v t=$took 'BEGIN {print n * 1e6 / t}')
+  row $1 cpu_us $(awk -v a=$worked -v b=$(busy_us) -v n=$writes 'BEGIN {print (b - a) / n}')
+  row $1 drive_writes $(awk -v a=$written -v b=$(sectors) -v n=$writes \\
+    'BEGIN {print (b - a) / 8 / n}')
+  umount /mnt; }
+"""
+
+
+def _grown(series: str) -> Model:
+    """Return the drive of `files2010` with a slower bus, and what is written to it."""
+    return frozen(FILESYSTEMS, series) | {
+        "link_mbps": JOURNAL_MBPS,
+        "writers": WRITERS[-1],
+        "writes": JOURNAL_WRITES,
+        "commit_s": COMMIT_S,
+    }
+
+
+def _grows(names: tuple[str, ...]) -> Callable[[Model, int], list[str]]:
+    def script(model: Model, seed: int) -> list[str]:
+        """Return the script; which file system comes first changes with the seed."""
+        ours = ("writers", "writes", "commit_s")
+        first = seed % len(names)
+        return [
+            " ".join(f"{name}={model[name]}" for name in ours),
+            f"drive {assignments({n: v for n, v in model.items() if n not in ours})}",
+            "echo none > /sys/block/ssd0/queue/scheduler",
+            *(f"grow {name}" for name in names[first:] + names[:first]),
+            "echo 0 > $F/power; rmdir $F",
+        ]
+
+    return script
+
+
+def _journal(name: str, systems: tuple[str, ...]) -> Experiment:
+    return Experiment(
+        name,
+        f"64 threads write new blocks of a file until all is on the drive: {', '.join(systems)}",
+        _grown,
+        FIO_IN_MEMORY + JOURNAL,
+        _grows(systems),
+        claims(
+            {
+                f"figure 14: {system} / ext2, new blocks": f"{system} <= 1.0 ext2"
+                for system in systems[1:]
+            }
+        )
+        + claims(
+            {
+                f"software of a write: {system} / ext2": f"{system} >= 1.0 ext2"
+                for system in systems[1:]
+            },
+            "cpu_us",
+        ),
+        seeds_per_guest=5,
+    )
+
+
+JOURNALS = (
+    _journal("journal2010", ("ext2", "ext3")),
+    _journal("journal2010-others", ("ext2", "ext4", "xfs")),
+)
+
 HIT_US = 7.0  # section V.D
 CACHED = """
 each() { row $1 iops $(rate); row $1 latency_us $(latency_us); }
@@ -353,4 +500,4 @@ PAGECACHE = Experiment(
     ),
 )
 
-EXPERIMENTS = (FLASH, MITIGATION, LAYER, FILESYSTEMS, PAGECACHE)
+EXPERIMENTS = (FLASH, MITIGATION, POLLS, LAYER, FILESYSTEMS, *JOURNALS, PAGECACHE)

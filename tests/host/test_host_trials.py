@@ -1,8 +1,11 @@
 """Experiments over the host on a loop device with real fio; settings are put back."""
 
+import itertools
 import os
+import re
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -163,3 +166,47 @@ def test_a_hint_of_random_reads_ends_readahead_and_changes_nothing_for_random_re
     assert requests["read", "random"] >= 1000
     assert requests["read", "0"] < 40
     assert requests["read", "sequential"] < 40
+
+
+def test_uncached_requests_leave_no_pages_and_read_the_drive_again(tmp_path: Path) -> None:
+    """RWF_DONTCACHE (Linux 6.14) on ext4: 32 MiB written, then read twice, 1 MiB at a time."""
+    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 14):
+        pytest.skip("this kernel is older than 6.14 and has no RWF_DONTCACHE")
+    (tmp_path / "m").mkdir()
+    with attached_loop(tmp_path / "disk.img", size_bytes=128 * MIB) as loop:
+        run(["mkfs.ext4", "-q", "-F", str(loop.node)], timeout_s=60)
+        run(["mount", str(loop.node), str(tmp_path / "m")], timeout_s=60)
+        try:
+            left, read_mib = {}, {}
+            for name, flag in (("cached", 0), ("uncached", 0x80)):
+                left[name], *read_mib[name] = _write_and_read_twice(
+                    tmp_path / "m" / name, flag, Path(f"/sys/block/{loop.node.name}/stat")
+                )
+        finally:
+            run(["umount", str(tmp_path / "m")], timeout_s=60)
+
+    assert left["cached"] == 8192
+    assert left["uncached"] < 80
+    assert read_mib["cached"] == [pytest.approx(32, abs=1), pytest.approx(0, abs=0.5)]
+    assert read_mib["uncached"] == [pytest.approx(34, abs=2)] * 2
+
+
+def _write_and_read_twice(path: Path, flag: int, stat: Path) -> tuple[int, float, float]:
+    """Pages in memory after the write; MiB that each of two readings had from the drive."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        for place in range(32):
+            os.pwritev(file, [os.urandom(MIB)], place * MIB, flag)
+        os.fsync(file)
+        time.sleep(0.5)  # pages are dropped where their write ends
+        cached = run(["fincore", "-b", "-n", "-o", "PAGES", str(path)], timeout_s=60)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        sectors = [int(stat.read_text().split()[2])]
+        for _ in range(2):
+            for place in range(32):
+                os.preadv(file, [bytearray(MIB)], place * MIB, flag)
+            sectors.append(int(stat.read_text().split()[2]))
+    finally:
+        os.close(file)
+    first, second = ((b - a) * 512 / MIB for a, b in itertools.pairwise(sectors))
+    return int(cached.stdout), first, second

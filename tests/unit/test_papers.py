@@ -7,6 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from unittest.mock import create_autospec
 
+import numpy as np
 import pytest
 
 from benchmarks import papers
@@ -14,10 +15,11 @@ from benchmarks.kernel.__main__ import EXPERIMENTS
 from benchmarks.kernel.experiment import STORE
 from ssdbench.cli import main
 from ssdbench.host import command
-from ssdbench.sim.core import Drive, Job, Order
+from ssdbench.sim.core import Drive, Job, Op, Order
 from ssdbench.sim.library import Params
 from ssdbench.sim.simulation import fill, steady
 from ssdbench.sim.spec import catalogue, parse
+from ssdbench.units import MIB
 from tests.support.sim_figures import Bench
 
 PAGES = sorted(path for path in papers.PAPERS.glob("*.md") if path.stem != "README")
@@ -184,3 +186,67 @@ def test_reads_behind_the_burst_of_a_checkpoint_are_slow_for_milliseconds(
     slow = (behind > 2 * sorted(quiet)[1000]).nonzero()[0]
     assert burst.duration_s == pytest.approx(burst_s, rel=0.03)
     assert behind[: slow[-1] + 1].sum() / 1e6 == pytest.approx(slow_ms, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("model", "longest_us"),
+    [
+        ("micron-pcie-2010,capacity=512MiB", 0.9),
+        ("c300-256,capacity=2GiB", 16.6),
+        ("x25m-g2-160,capacity=2GiB", 10.0),
+    ],
+)
+def test_reads_beside_trims_wait_for_microseconds(model: str, longest_us: float) -> None:
+    """4 KiB reads of one half of a full drive, one at a time, beside trims of the other half.
+
+    A thousand trims of 1 MiB a second; `longest_us` is by how much the slowest read is slower.
+    """
+    spec = parse(f"sim:{model}")
+    half = spec.capacity_bytes // 2
+    drive = Drive.in_memory(Params(dict(spec.params)))
+    fill(drive)
+    steady(drive, Job())
+    latencies_ns = []
+    for trim_every_ns in (0, 1_000_000):
+        drive.idle(drive.now_ns + 60_000_000_000)
+        chance, now = random.Random(1), drive.now_ns
+        trim_ns, found = now, []
+        for _ in range(2000):
+            while trim_every_ns and trim_ns <= now:
+                trimmed = half + chance.randrange(half >> 20) * MIB
+                drive.submit(Op.TRIM, trimmed, MIB, now_ns=trim_ns)
+                trim_ns += trim_every_ns
+            page = chance.randrange(half // 4096) * 4096
+            ended = drive.submit(Op.READ, page, 4096, now_ns=now).done_ns
+            found.append(ended - now)
+            now = ended
+        latencies_ns.append(found)
+
+    alone, beside = latencies_ns
+    assert sum(beside) / sum(alone) == pytest.approx(1, abs=0.001)
+    assert (max(beside) - max(alone)) / 1000 == pytest.approx(longest_us, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("model", "gain"),
+    [
+        ("micron-pcie-2010,capacity=512MiB", 1.97),
+        ("c300-256,capacity=2GiB", 1.83),
+        ("x25m-g2-160,capacity=2GiB", 1.75),
+    ],
+)
+def test_an_atomic_write_of_a_page_saves_nearly_half_of_the_writes(model: str, gain: float) -> None:
+    """16 KiB pages at random places of a full drive: with each page written first to a ring of 2
+    MiB, as databases do against torn pages, and without that.
+    """
+    spec, page, ring = parse(f"sim:{model}"), 16384, 128
+    places = np.random.default_rng(1).integers(ring, spec.capacity_bytes // page, size=400_000)
+    twice = np.stack([np.arange(len(places)) % ring, places], axis=1).ravel()
+    pages = []
+    for blocks in (twice, places):
+        drive = Drive.in_memory(Params(dict(spec.params)))
+        fill(drive)
+        job = Job(order=Order.LISTED, block_bytes=page, blocks=blocks.astype(np.uint32))
+        pages.append(steady(drive, job)[0].iops * len(places) / len(blocks))
+
+    assert pages[1] / pages[0] == pytest.approx(gain, abs=0.02)
