@@ -210,6 +210,7 @@ NO_POLLING = (
 
 
 _BALANCE = "irqbalance would move interrupts meanwhile"
+_WITHOUT_BALANCE = (Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE),)
 COALESCING = "0x08"  # NVMe base specification: threshold - 1 in bits 7:0, time / 100 us in 15:8
 _COALESCED = (("off", 0x0000), ("4 or 100 us", 0x0103), ("16 or 200 us", 0x020F))
 
@@ -225,7 +226,13 @@ def interrupt_variants(
     """
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
-    variants = [Variant(f"as it is, from CPUs {cpu_text(cpus)}", cpus=cpus)]
+    can_move = any(not irq.managed for irq in host.interrupts)
+    balanced = ", irqbalance running" if can_move and host.irqbalance else ""
+    variants = [Variant(f"as it is{balanced}, from CPUs {cpu_text(cpus)}", cpus=cpus)]
+    if balanced:
+        variants.append(Variant("irqbalance stopped", _WITHOUT_BALANCE, cpus=cpus))
+    elif can_move:
+        notes.append("irqbalance is not running, so it is not compared")
     variants += _placed(host, cpus, notes)
     if not any(variant.settings for variant in variants):
         variants += _moved_submitters(host, cpus, [variant.cpus for variant in variants])
@@ -252,7 +259,6 @@ def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator
     if not host.interrupts:
         notes.append("the drive has no interrupts of its own, so the submitters move instead")
         return
-    balance = (Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE),)
     for wish in (
         IrqAffinity.LOCAL,
         IrqAffinity.NEIGHBOUR,
@@ -269,7 +275,7 @@ def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator
             continue
         notes += plan.notes
         if plan.settings:
-            settings = (*(balance if host.irqbalance else ()), *plan.settings)
+            settings = (*(_WITHOUT_BALANCE if host.irqbalance else ()), *plan.settings)
             yield Variant(f"interrupts {wish}", settings, cpus=cpus)
         elif plan.submitters:
             name = f"{wish}: submitters on CPUs {cpu_text(plan.submitters)}"

@@ -8,15 +8,17 @@ CACHES = {0: frozenset({0, 1}), 1: frozenset({0, 1}), 2: frozenset({2, 3}), 3: f
 QUEUE = frozenset({"rq_affinity", "nomerges"})
 
 
-def a_host(*interrupts: Interrupt, queues: int = 1) -> Topology:
+def a_host(*interrupts: Interrupt, queues: int = 1, irqbalance: bool = False) -> Topology:
     return Topology(
-        cpus=ALL, shares_cache=CACHES, interrupts=interrupts, hardware_queues=queues, queue=QUEUE
-    )
+        cpus=ALL, shares_cache=CACHES, interrupts=interrupts, hardware_queues=queues, queue=QUEUE,
+        irqbalance=irqbalance,
+    )  # fmt: skip
 
 
 def test_an_interrupt_that_can_move_goes_to_every_place() -> None:
     variants, notes = interrupt_variants(a_host(Interrupt(24, "ahci", ALL, (0,))), "d")
 
+    assert "irqbalance is not running, so it is not compared" in notes
     placed = {v.name: [s.value for s in v.settings] for v in variants if "interrupts" in v.name}
     assert placed == {
         "interrupts local": ["0"],
@@ -60,6 +62,23 @@ def test_a_drive_without_interrupts_compares_submitters_and_completions() -> Non
     assert "coalescing off" in names
     (note,) = notes
     assert note == "the drive has no interrupts of its own, so the submitters move instead"
+
+
+def test_interrupts_are_compared_as_irqbalance_moves_them_and_with_irqbalance_stopped() -> None:
+    host = a_host(Interrupt(24, "ahci", ALL, (0,)), irqbalance=True)
+
+    variants, notes = interrupt_variants(host, "d")
+
+    stopped = {
+        v.name: [s.value for s in v.settings if s.attribute == "irqbalance"] for v in variants[:4]
+    }
+    assert stopped == {
+        "as it is, irqbalance running, from CPUs 0": [],
+        "irqbalance stopped": ["inactive"],
+        "interrupts local": ["inactive"],
+        "interrupts neighbour": ["inactive"],
+    }
+    assert not any("irqbalance" in note for note in notes)
 
 
 def test_the_deepest_queue_is_also_tried_without_merging() -> None:
