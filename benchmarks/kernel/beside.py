@@ -1,4 +1,4 @@
-"""Questions that the papers leave open: files in pieces, and write-back while the host is idle."""
+"""Questions that the papers leave open: files in pieces, idle write-back, preference of units."""
 
 from benchmarks.kernel.experiment import FIO_IN_MEMORY, Experiment, Model, assignments, claims
 from ssdbench.sim.spec import parse
@@ -69,7 +69,7 @@ each() { local case=$1 expire=$2 every=$3 before first= began n
   echo $every > /proc/sys/vm/dirty_writeback_centisecs
   mine sync -f /mnt; before=$(sectors); began=$(us)
   for n in {1..12}; do again
-    for m in {1..10}; do pause 1
+    for m in {1..40}; do pause 0.25
       if [ -z "$first" ] && [ $(( $(sectors) - before )) -gt 1024 ]; then
         first=$(( ($(us) - began) / 1000 )); fi; done; done
   row $case first_ms ${first:-120000}
@@ -113,4 +113,59 @@ IDLE = Experiment(
     seeds_per_guest=3,
 )  # fmt: skip
 
-EXPERIMENTS = (FRAGMENTS, IDLE)
+# Block preference where the block is a mapping unit: 4 KiB writes at random, 64 of them waiting in
+# the scheduler, in a span so small that several are of one unit, and in the whole drive.
+UNITS_KIB, SPANS = (16, 64), {"near": "2m", "far": "48m"}
+PREFERENCES = ("bpref-as", "bpref-cfq")
+PREFERRED = """
+Q=/sys/block/ssd0/queue; I=$Q/iosched
+each() { local unit=$1 name=$2 on=$3 where=$4 span=$5 case; case=$where-${unit}k-$name-$on
+  drive $DEVICE map_unit_bytes=$(($unit << 10)); echo $name > $Q/scheduler
+  echo $(($unit << 10)) > $I/block_bytes; echo $on > $I/block_preference
+  mine dd if=/dev/zero of=/dev/ssd0 bs=1M count=48 oflag=direct 2> /dev/null
+  load --filename=/dev/ssd0 --ioengine=libaio --iodepth=64 --rw=randwrite --size=$span \\
+    --runtime=1s
+  row $case iops $(rate)
+  row $case write_crossings $(awk -v n=$(cat $I/write_crossings) -v r=$(rate) 'BEGIN {print n / r}')
+  echo none > $Q/scheduler; echo 0 > $F/power; rmdir $F; }
+"""
+
+
+def _preferred(model: Model, seed: int) -> list[str]:
+    return [
+        f"DEVICE='{assignments(model)}'",
+        *(
+            f"each {unit} {name} {on} {where} {span}"
+            for unit in UNITS_KIB
+            for where, span in SPANS.items()
+            for name in PREFERENCES
+            for on in ((0, 1) if seed % 2 else (1, 0))
+        ),
+    ]
+
+
+UNITS = Experiment(
+    "bpref-units",
+    "random 4 KiB writes with and without block preference on drives that map 16 and 64 KiB",
+    lambda series: {
+        "capacity_bytes": 64 << 20, "ftl": "page", "completion": "timer", "depth": 8, "store": 0,
+        "cmd_serial_ns": 2000, "channels": 4, "dies_per_channel": 1, "link_mbps": 500,
+        "t_read_ns": 60_000, "t_prog_ns": 300_000, "op_ppm": 280_000, "erase_block_bytes": 131_072, "wbuf_bytes": 262_144,
+        "program_unit_bytes": 16_384, "read_unit_bytes": 4096,
+    },
+    FIO_IN_MEMORY + PREFERRED,
+    _preferred,
+    claims(
+        {
+            f"{unit} KiB, {where}, {name}: on / off": (
+                f"{where}-{unit}k-{name}-1 >= 1.0 {where}-{unit}k-{name}-0"
+            )
+            for unit in UNITS_KIB
+            for where in SPANS
+            for name in PREFERENCES
+        }
+    ),
+    seeds_per_guest=3,
+)  # fmt: skip
+
+EXPERIMENTS = (FRAGMENTS, IDLE, UNITS)
