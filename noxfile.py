@@ -336,7 +336,7 @@ def blktests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", name="two-cpus")
 def two_cpus(session: nox.Session) -> None:
-    """The modules' code on two CPUs, in user space; `-- interrupts|merge --cpus A,B`."""
+    """The modules' code on two CPUs, in user space; `-- interrupts|slots|merge --cpus A,B`."""
     python(session, "-m", "benchmarks.two_cpus", *session.posargs)
 
 

@@ -1,8 +1,9 @@
 """Run the modules' own code on two threads that stand for two CPUs, with real caches.
 
-    python -m benchmarks.two_cpus interrupts|merge [--cpus A,B] [--starts N] [--stored]
+    python -m benchmarks.two_cpus interrupts|slots|merge [--cpus A,B] [--starts N] [--stored]
 
 `interrupts` (docs/interrupt-cpus.md) has the simulated drive's interrupts on one CPU or on both;
+`slots` has the same with a list of free slots for each CPU, beside one list;
 `merge` (docs/merge-cpus.md) has temporal merge with one winner at a time or with two. Each program
 is compiled from kmod/tests and started N times for each setting; as root its threads have real-time
 priority, for some hundredths of a second at a time. The table shows ratios of rates with 95 %
@@ -154,6 +155,29 @@ PROGRAMS = {
             ("origin", "two"): "figure 6: ended where sent, by calls, over two lines",
             ("each", "one"): "a line for each CPU over one",
             ("same", "other"): "figure 3: interrupts on the readers' CPU over the other",
+        },
+    ),
+    "slots": Program(
+        "cpus",
+        "cpus.h",
+        tuple(f"flash/{name}.c" for name in ("bio", "slots", "lines")),
+        20,
+        tuple(("8", "40", ns, "flag") for ns in ("0", "250", "1000")),
+        _interrupts,
+        ("ms", "times", "work_ns", "kick", "timed", "reads", "ns"),
+        ROOT / "reports" / "experiments" / "slot-lists.csv",
+        {
+            (
+                "two-lists",
+                "one-lists",
+            ): "figure 6: two lines over one, a list of slots for each CPU",
+            ("two", "one"): "figure 6: two lines over one, one list of slots",
+            ("origin-lists", "two-lists"): (
+                "figure 6: ended where sent, by calls, over two lines, a list for each CPU"
+            ),
+            ("one-lists", "one"): "one line: a list of slots for each CPU over one list",
+            ("two-lists", "two"): "two lines: a list of slots for each CPU over one list",
+            ("each-lists", "each"): "a line for each CPU: a list for each CPU over one list",
         },
     ),
     "merge": Program(

@@ -39,11 +39,14 @@ enum flash_completion {
 
 enum flash_lines { FLASH_ONE_LINE, FLASH_TWO_LINES, FLASH_LINE_PER_CPU };
 
+enum flash_slot_lists { FLASH_ONE_LIST, FLASH_LIST_PER_CPU };
+
 /* What the user asked for besides the drive's own parameters; fixed while powered. */
 struct flash_options {
 	enum flash_mode mode;
 	enum flash_completion completion;
 	enum flash_lines lines;
+	enum flash_slot_lists slot_lists;	/* of the free ones, in bio mode */
 	u32 queues;		/* blk-mq hardware queues */
 	u32 poll_queues;	/* besides, for polling */
 	u32 depth;		/* commands per queue, or slots in bio mode */
@@ -96,7 +99,7 @@ struct flash_zones;
 /* One command in flight: the blk-mq request's private data, or a slot in bio mode. */
 struct flash_cmd {
 	struct timerqueue_node node;	/* on its line, ordered by the time it is reported */
-	struct llist_node free;		/* bio mode: on flash->free */
+	struct llist_node free;		/* bio mode: on a list of free slots */
 	struct list_head polled;	/* polled mode: on its queue */
 	union {				/* back to the submitting CPU */
 		struct __call_single_data csd;	/* as in requests: the block layer aligns no data */
@@ -125,6 +128,12 @@ struct flash_line {
 	struct flash *flash;
 	u64 interrupts;
 };
+
+/* Slots that are free. */
+struct flash_free {
+	spinlock_t lock;		/* llist_del_first has one caller at a time */
+	struct llist_head list;
+} ____cacheline_aligned_in_smp;
 
 /* Polled commands of one hardware queue, oldest first. */
 struct flash_poll_queue {
@@ -156,8 +165,8 @@ struct flash {
 	struct flash_zones *zones;	/* NULL: none */
 
 	struct flash_cmd *slots;	/* bio mode and vectors */
-	struct llist_head free;
-	spinlock_t free_lock;		/* llist_del_first has one caller at a time */
+	struct flash_free *free;	/* a list, or one for each CPU */
+	u32 nr_free;
 	wait_queue_head_t slot_free;
 
 	struct mutex undo_lock;		/* undo and cut; a vector holds it while its data move */

@@ -109,6 +109,7 @@ static const char *const flash_completions[] = {
 	"inline", "softirq", "spin", "timer", "coalesced", "deferred", "adaptive", "polled", NULL
 };
 static const char *const flash_line_names[] = { "one", "two", "percpu", NULL };
+static const char *const flash_slot_list_names[] = { "one", "percpu", NULL };
 static const char *const flash_no_yes[] = { "0", "1", NULL };
 
 #define FLASH_OPTION_ON(NAME, CHOICES, MIN, MAX, WHILE_ON)					\
@@ -139,6 +140,7 @@ CONFIGFS_ATTR(flash_, NAME)
 FLASH_OPTION(mode, flash_modes, 0, FLASH_BIO);
 FLASH_OPTION(completion, flash_completions, 0, FLASH_POLLED);
 FLASH_OPTION(lines, flash_line_names, 0, FLASH_LINE_PER_CPU);
+FLASH_OPTION(slot_lists, flash_slot_list_names, 0, FLASH_LIST_PER_CPU);
 FLASH_OPTION_ON(queues, NULL, 1, FLASH_MAX_QUEUES,
 		flash_mq_resize(flash, value, flash->options.poll_queues));
 FLASH_OPTION_ON(poll_queues, NULL, 0, FLASH_MAX_QUEUES,
@@ -260,8 +262,9 @@ static struct configfs_attribute *flash_attributes[] = {
 #define P(NAME, ...) &flash_p_attr_##NAME,
 	SSDB_PARAM_LIST(P)
 #undef P
-	&flash_attr_mode, &flash_attr_completion, &flash_attr_lines, &flash_attr_queues,
-	&flash_attr_poll_queues, &flash_attr_depth, &flash_attr_irq_cpu, &flash_attr_irq_cpu2,
+	&flash_attr_mode, &flash_attr_completion, &flash_attr_lines, &flash_attr_slot_lists,
+	&flash_attr_queues, &flash_attr_poll_queues, &flash_attr_depth, &flash_attr_irq_cpu,
+	&flash_attr_irq_cpu2,
 	&flash_attr_return_to_origin, &flash_attr_coalesce_count, &flash_attr_coalesce_ns,
 	&flash_attr_defer_ns, &flash_attr_adaptive_depth, &flash_attr_doubling, &flash_attr_store,
 	&flash_attr_fua, &flash_attr_badblocks, &flash_attr_zoned, &flash_attr_zone_size,
@@ -295,7 +298,6 @@ static struct config_group *flash_make(struct config_group *group, const char *n
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&flash->lock);
 	spin_lock_init(&flash->core_lock);
-	spin_lock_init(&flash->free_lock);
 	init_waitqueue_head(&flash->slot_free);
 	mutex_init(&flash->undo_lock);
 	INIT_LIST_HEAD(&flash->undo);

@@ -60,6 +60,9 @@ struct cpu {
 	long preempted;
 } __attribute__((aligned(64)));
 
+#define ONE_ENDS	{ READERS, 0 }
+#define BOTH_END	{ READERS / 2, READERS / 2 }
+
 struct arrangement {
 	const char *name;
 	enum flash_lines lines;
@@ -67,15 +70,20 @@ struct arrangement {
 	bool return_to_origin;
 	bool one_cpu;		/* all readers are on CPU 0 */
 	u64 ends[CPUS];		/* reads that each CPU ends of READERS */
+	enum flash_slot_lists slot_lists;	/* of the slots that are free */
 };
 
 static const struct arrangement arrangements[] = {
-	{ "one",	FLASH_ONE_LINE,		0, false, false, { READERS, 0 } },
-	{ "two",	FLASH_TWO_LINES,	0, false, false, { READERS / 2, READERS / 2 } },
-	{ "origin",	FLASH_ONE_LINE,		0, true,  false, { READERS / 2, READERS / 2 } },
-	{ "each",	FLASH_LINE_PER_CPU,	0, false, false, { READERS / 2, READERS / 2 } },
-	{ "same",	FLASH_ONE_LINE,		0, false, true,  { READERS, 0 } },
-	{ "other",	FLASH_ONE_LINE,		1, false, true,  { 0, READERS } },
+	{ "one",	FLASH_ONE_LINE,		0, false, false, ONE_ENDS,	FLASH_ONE_LIST },
+	{ "two",	FLASH_TWO_LINES,	0, false, false, BOTH_END,	FLASH_ONE_LIST },
+	{ "origin",	FLASH_ONE_LINE,		0, true,  false, BOTH_END,	FLASH_ONE_LIST },
+	{ "each",	FLASH_LINE_PER_CPU,	0, false, false, BOTH_END,	FLASH_ONE_LIST },
+	{ "same",	FLASH_ONE_LINE,		0, false, true,  ONE_ENDS,	FLASH_ONE_LIST },
+	{ "other",	FLASH_ONE_LINE,		1, false, true,  { 0, READERS }, FLASH_ONE_LIST },
+	{ "one-lists",	FLASH_ONE_LINE,		0, false, false, ONE_ENDS,	FLASH_LIST_PER_CPU },
+	{ "two-lists",	FLASH_TWO_LINES,	0, false, false, BOTH_END,	FLASH_LIST_PER_CPU },
+	{ "origin-lists", FLASH_ONE_LINE,	0, true,  false, BOTH_END,	FLASH_LIST_PER_CPU },
+	{ "each-lists",	FLASH_LINE_PER_CPU,	0, false, false, BOTH_END,	FLASH_LIST_PER_CPU },
 };
 
 #define ARRANGEMENTS	(sizeof(arrangements) / sizeof(*arrangements))
@@ -407,6 +415,7 @@ static void measure(void)
 		.mode = FLASH_BIO,
 		.completion = FLASH_TIMER,
 		.lines = arranged->lines,
+		.slot_lists = arranged->slot_lists,
 		.depth = READERS,
 		.irq_cpu = arranged->irq_cpu,
 		.irq_cpu2 = 1,

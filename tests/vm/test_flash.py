@@ -26,7 +26,8 @@ ATTACHMENTS = (
     "completion=inline", "completion=softirq", "completion=spin", "completion=timer",
     "completion=coalesced", "completion=deferred", "completion=adaptive",
     "mode=bio completion=timer", "mode=bio completion=spin", "lines=two irq_cpu2=1",
-    "lines=percpu queues=2", "irq_cpu=1 return_to_origin=1", "doubling=2", "queues=2 depth=1024",
+    "lines=percpu queues=2", "mode=bio slot_lists=percpu depth=3",
+    "irq_cpu=1 return_to_origin=1", "doubling=2", "queues=2 depth=1024",
 )  # fmt: skip
 
 

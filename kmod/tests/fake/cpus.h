@@ -40,6 +40,7 @@ typedef int gfp_t;
 #define min(a, b) ({ __typeof__(a) one = (a); __typeof__(b) two = (b); one < two ? one : two; })
 #define max(a, b) ({ __typeof__(a) one = (a); __typeof__(b) two = (b); one > two ? one : two; })
 #define fallthrough		__attribute__((fallthrough))
+#define ____cacheline_aligned_in_smp __attribute__((aligned(64)))
 #define THIS_MODULE		NULL
 #define raw_smp_processor_id()	smp_processor_id()
 #define preempt_disable()
@@ -150,7 +151,8 @@ static inline void spin_unlock(spinlock_t *lock)
 	__atomic_store_n(&lock->held, 2U + this_cpu, __ATOMIC_RELEASE);
 }
 
-#define raw_spin_lock_init(lock)		((lock)->held = 0)
+#define spin_lock_init(lock)			((lock)->held = 0)
+#define raw_spin_lock_init(lock)		spin_lock_init(lock)
 #define local_irq_save(flags)			((void)((flags) = 0))
 #define local_irq_restore(flags)		((void)(flags))
 #define raw_spin_lock_irq(lock)			spin_lock(lock)
@@ -388,6 +390,12 @@ static inline void wait_end(wait_queue_head_t *queue, struct wait_entry *entry)
 	}
 
 #define wait_event_idle(queue, condition)	wait_event(queue, condition)
+
+/* Its callers have just added to a list, which is a full barrier here. */
+static inline bool wq_has_sleeper(wait_queue_head_t *queue)
+{
+	return !list_empty(&queue->waiting);
+}
 
 static inline void wake_up(wait_queue_head_t *queue)
 {
