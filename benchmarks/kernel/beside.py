@@ -39,16 +39,16 @@ def _pieces(model: Model, seed: int) -> list[str]:
     ]
 
 
+def _whole_drive(series: str) -> Model:
+    params = parse("sim:x25m-g2-160,capacity=192MiB").params
+    device: Model = {name: int(value) for name, value in params.items()}
+    return device | {"completion": "timer", "store": 1, "files": 1000}
+
+
 FRAGMENTS = Experiment(
     "fragments2011",
     "reads and writes of a file in one piece and of a file in many, on the X25-M model",
-    lambda series: (
-        {
-            name: int(value)
-            for name, value in parse("sim:x25m-g2-160,capacity=192MiB").params.items()
-        }
-        | {"completion": "timer", "store": 1, "files": 1000}
-    ),
+    _whole_drive,
     FIO_IN_MEMORY + PIECES,
     _pieces,
     claims({f"{way}: in pieces / in one": f"{way}-pieces >= 0.95 {way}-whole" for way in WAYS}),
@@ -150,7 +150,8 @@ UNITS = Experiment(
     lambda series: {
         "capacity_bytes": 64 << 20, "ftl": "page", "completion": "timer", "depth": 8, "store": 0,
         "cmd_serial_ns": 2000, "channels": 4, "dies_per_channel": 1, "link_mbps": 500,
-        "t_read_ns": 60_000, "t_prog_ns": 300_000, "op_ppm": 280_000, "erase_block_bytes": 131_072, "wbuf_bytes": 262_144,
+        "t_read_ns": 60_000, "t_prog_ns": 300_000, "op_ppm": 280_000,
+        "erase_block_bytes": 131_072, "wbuf_bytes": 262_144,
         "program_unit_bytes": 16_384, "read_unit_bytes": 4096,
     },
     FIO_IN_MEMORY + PREFERRED,
