@@ -156,10 +156,15 @@ def fills_noun(unit_bytes: int) -> str:
 
 def format_capacity(size_bytes: int) -> str:
     """Format the capacity of a drive in decimal units, such as `160 GB`, `3.84 TB`."""
-    for unit, factor in (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+    for unit, factor in _DECIMAL_UNITS:
         if size_bytes >= factor:
             return f"{size_bytes / factor:.4g} {unit}"
     return f"{size_bytes} B"
+
+
+_DECIMAL_UNITS = (
+    ("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3),
+)  # fmt: skip
 
 
 def format_rate(bytes_per_s: float) -> str:

@@ -61,6 +61,8 @@ def test_a_percentage_needs_its_sign() -> None:
         (units.format_size(4096), "4 KiB"),
         (units.format_size(1536), "1.5 KiB"),
         (units.format_capacity(160 * 10**9), "160 GB"),
+        (units.format_capacity(935_120), "935.1 kB"),
+        (units.format_capacity(999), "999 B"),
         (units.format_rate(212_400_000), "212.4 MB/s"),
         (units.format_ns(81_234), "81.23 us"),
         (units.format_figure(2.136), "2.14"),

@@ -69,6 +69,8 @@ def fill_blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator
     counts = found.model_dump(exclude={"kind", "seconds_csv"}, exclude_none=True)
     if found.read_back is not None:
         counts["read_back"] = CAPACITY[found.read_back]
+    if not found.random_block_bytes:
+        del counts["random_block_bytes"]  # the fill wrote nothing at random
     if found.planned_bytes:
         yield words.facts("In numbers", ((_NAMES[name], value) for name, value in counts.items()))
 

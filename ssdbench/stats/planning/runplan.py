@@ -78,8 +78,8 @@ LOAD_TOLERANCE = 0.05  # a latency counts for the planned load if its load diffe
 WHOLE_PERCENT = 100
 # The counters of a drive's life have steps of up to 100 GB: below this their ratio says little.
 LEAST_LIFE_BYTES = 10**12
-_CAPACITY = re.compile(r"([0-9.]+) (B|MB|GB|TB|PB)")
-_UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
+_CAPACITY = re.compile(r"([0-9.]+) (B|kB|MB|GB|TB|PB)")
+_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 
 
 @dataclass(frozen=True, slots=True)
