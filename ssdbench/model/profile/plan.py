@@ -156,7 +156,12 @@ class CapacityPlan(ProfileModel):
         if "p99_s" in given:
             update = {"p99_read_s": None, "p99_write_s": None, **update}
         elif {"p99_read_s", "p99_write_s"} & given.keys():
-            update = {"p99_s": None, **limits, **update}
+            # The new question may have no requests of one direction; its limit does not remain.
+            gone = {0: "p99_read_s", WHOLE_PERCENT: "p99_write_s"}.get(
+                given.get("read_percent", -1)
+            )
+            kept = {name: limit_s for name, limit_s in limits.items() if name != gone}
+            update = {"p99_s": None, **({gone: None} if gone else {}), **kept, **update}
         changed = self.model_copy(update=update)
         for path, why in changed.mistakes():
             raise ValueError(f"{path[0]}: {why}")
@@ -182,7 +187,14 @@ class CapacityPlan(ProfileModel):
             if self.read_percent is None:
                 yield ("p99",), f"a limit for {direction}s needs `read`, the share of reads"
             elif self.read_percent == without:
-                yield ("p99",), f"a workload with {without} % reads has no {direction}s"
+                other = "write" if direction == "read" else "read"
+                yield (
+                    ("p99",),
+                    (
+                        f"a workload with {without} % reads has no {direction}s; give a limit for "
+                        f"{other}s instead"
+                    ),
+                )
 
     def _two_demands(self) -> Iterator[Mistake]:
         total = (self.vms or 0) * (self.iops_each or 0.0)

@@ -117,7 +117,11 @@ def test_a_profile_with_stages_of_its_own_keeps_them() -> None:
             "{read: 70, p99: {trim: 10ms}}",
             "1:30 plan.p99.trim: a limit of p99 is for read or write",
         ),
-        ("{read: 0, p99: {read: 1ms}}", "1:22 plan.p99: a workload with 0 % reads has no reads"),
+        (
+            "{read: 0, p99: {read: 1ms}}",
+            "1:22 plan.p99: a workload with 0 % reads has no reads; "
+            "give a limit for writes instead",
+        ),
         ("{p99: {read: 1ms}}", "1:13 plan.p99: a limit for reads needs `read`, the share of reads"),
         ("{peak: 0.5}", "1:14 plan.peak: must be at least 1, got 0.5"),
     ],
@@ -202,3 +206,18 @@ def test_values_of_the_command_line_that_do_not_go_together_are_refused() -> Non
         CapacityPlan().with_given({"vms": 10})
     with pytest.raises(ValueError, match="p99: a workload with 0 % reads has no reads"):
         asked(QUESTION).plan.with_given({"read_percent": 0})
+
+
+@pytest.mark.parametrize(
+    ("given", "limits"),
+    [
+        ({"read_percent": 0, "p99_write_s": 0.050}, {"write": 0.050}),
+        ({"read_percent": 100, "p99_read_s": 0.020}, {"read": 0.020}),
+    ],
+)
+def test_a_new_share_of_reads_with_its_own_limit_replaces_the_limit_that_no_longer_fits(
+    given: dict[str, float], limits: dict[str, float]
+) -> None:
+    both = QUESTION.replace("p99: {read: 10ms}", "p99: {read: 10ms, write: 5ms}")
+
+    assert asked(both).plan.with_given(given).limits_s == limits
