@@ -20,6 +20,7 @@ from ssdbench.stats.planning.capacity import (
     Wear,
 )
 from ssdbench.stats.planning.runplan import (
+    DAY_S,
     LOAD_TOLERANCE,
     CapacityAnswer,
     Depth,
@@ -506,7 +507,7 @@ def answer_rows(plans: Plans, named: Sequence[str]) -> list[tuple[str, ...]]:
 DRIVES, PLANNED = "drives with spares", "planned IOPS, each"
 BOUND, LIFE = "IOPS bound, each", "life, years"
 WITHIN = "IOPS bound within p99"
-KEEPS, MISSES = "load that keeps p99", "load that misses p99"
+KEEPS, MISSES = "IOPS that keep p99", "IOPS that miss p99"
 _NAMES = (
     DRIVES, "decided by", LIFE, PLANNED, BOUND, WITHIN,
     "p99 of reads", "p99 of reads, bound", "p99 of writes", "p99 of writes, bound", "p99",
@@ -521,14 +522,17 @@ MEANS = (
     f"P{PLANNED[1:]}: the load of a drive after as many drives have failed as there are spares. "
     f"p99: measured at a load within {100 * LOAD_TOLERANCE:g} % of this load. Bound: the worse end "
     "of the interval. "
-    f"{KEEPS.capitalize()}, {MISSES}: IOPS of one drive, as measured. Life: time until the rated "
-    "endurance is used up."
+    f"{KEEPS}, {MISSES}: loads of one drive, as measured. Price, power: of all drives. Life: time "
+    "until the rated endurance is used up."
 )
 
 
 def candidates_line(plans: Plans) -> str:
     """Return which candidate to buy: `Buy 10 drives of A (decided by wear), against 21 of B`."""
-    named = {id(found): name for (_, found), name in zip(plans, names_of(plans), strict=True)}
+    names = names_of(plans)
+    named = {id(found): name for (_, found), name in zip(plans, names, strict=True)}
+    runs = {id(found): f"run {result.run_id}, " for result, found in plans}
+    lettered = names == [words.letter(place) for place in range(len(names))]
     ordered = [found for _, found in cheapest_first(plans)]
     best, *others = ordered
     if best.plan is None:
@@ -547,7 +551,8 @@ def candidates_line(plans: Plans) -> str:
         made = one.plan
         if made is None:
             return ""
-        return f" (decided by {_decided(made)}{_not_measured(one, made)})"
+        which = runs[id(one)] if lettered else ""  # a letter alone tells nobody which drive it is
+        return f" ({which}decided by {_decided(made)}{_not_measured(one, made)})"
 
     equal = [one for one in ordered if one.validated and text(one) == text(best)] or [best]
     others = [one for one in others if all(one is not other for other in equal)]
@@ -578,10 +583,13 @@ def lead(answer: CapacityAnswer) -> page.Prose:
 
 def exact(number: float) -> str:
     """Format a number with all its digits, ten if it has decimals: `21,612`, `1,114.4`."""
+    if 0 < abs(number) < TINY:  # else a format with significant digits has an exponent
+        return f"{number:.{9 - math.floor(math.log10(abs(number)))}f}".rstrip("0")
     return f"{number:,.10g}" if abs(number) < EXACT else f"{number:,.0f}"
 
 
 EXACT = 1e10  # larger numbers are printed without decimals
+TINY = 1e-4
 
 
 def _printed(text: str) -> float:
@@ -743,7 +751,7 @@ def _figures(answer: CapacityAnswer) -> Iterator[Line]:
     yield Line("Unused by the load", unused)
     rebuild = wanted.rebuild_iops or 0.0
     yield Line(
-        f"Load if {left:,} drives are left",
+        f"Load if {counted(left, 'drive')} {'is' if left == 1 else 'are'} left",
         f"{100 * (shown.load + rebuild) / (left * shown.bound):.3g} % of the bounds "
         f"(at most {100 * DEGRADED_UTILISATION:g} %)",
     )
@@ -787,8 +795,7 @@ def _costs(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
 
 
 def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
-    daily = exact(_printed(format_figure(wear.bytes_per_day / 1e12, 5)))
-    yield Line("Written per day", f"{daily} TB over all drives")
+    yield Line("Written per day", _written(answer, wear))
 
     def less(number: float | None) -> str:
         """Return text: the value `number` for as many drives as the rate alone needs.
@@ -808,6 +815,21 @@ def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
         yield Line("Life", life, bad=wear.hopeless)
     if answer.waf is not None:
         yield Line("Write amplification", f"{format_figure(answer.waf)}, {answer.waf_source}")
+
+
+def _written(answer: CapacityAnswer, wear: Wear) -> str:
+    """Format what the demand writes in a day, such as `2,000 IOPS x 0.3 x 4,096 B x 86,400 s`."""
+    daily = f"{exact(_printed(format_figure(wear.bytes_per_day / 1e12, 5)))} TB over all drives"
+    point, wanted = answer.point, answer.wanted
+    if point is None or point.point.workload.streams:  # several streams have no single block size
+        return daily
+    iops, workload = f"{exact(wanted.demand_iops or 0.0)} IOPS", point.point.workload
+    if wanted.growth_percent:
+        iops += f" x {wanted.growth_factor:.9g}"
+    share = f"{exact(1 - workload.read_percent / 100)} (writes)"
+    block = f"{workload.block_bytes:,} B x {DAY_S:,} s"
+    bursts = "; bursts do not count" if wanted.peak != 1 else ""
+    return f"{iops} x {share} x {block} = {daily}{bursts}"
 
 
 def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:

@@ -304,8 +304,8 @@ def test_candidates_stand_side_by_side_the_cheapest_that_holds_first(
     drives = told[0]["plan"]["drives"]
     assert [one["plan"]["cost"] for one in told] == [200 * drives, 300 * drives]
     assert told[0]["plan"]["cost_per_kiops"] == pytest.approx(200 * drives / 50)
-    buy = f"Buy {drives} drives for {200 * drives:,} of B (decided by IOPS)"
-    others = f"against {drives} for {300 * drives:,} of A (decided by IOPS)"
+    buy = f"Buy {drives} drives for {200 * drives:,} of B (run b, decided by IOPS)"
+    others = f"against {drives} for {300 * drives:,} of A (run a, decided by IOPS)"
     assert said[0] == f"{buy}, {others}; VALIDATED (simulated drives)"
     assert ["drives", "with", "spares", f"{drives}", f"{drives}"] in [line.split() for line in said]
     assert ["verdict", "VALIDATED", "VALIDATED"] in [line.split() for line in said]

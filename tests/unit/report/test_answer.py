@@ -337,7 +337,7 @@ def test_a_measured_no_is_a_validated_answer(tmp_path: Path) -> None:
         "drives with spares": "no count is enough",
         "p99 of reads": "2.6 ms",
         "p99 of reads, bound": "2.73 ms",
-        "load that misses p99": "3,333",
+        "IOPS that miss p99": "3,333",
         "verdict": "VALIDATED",
     }
     last = list(run_lines(Ended(tmp_path, result, (tmp_path / "report.html",), exit_code=6)))
@@ -384,7 +384,7 @@ def test_after_a_missed_round_no_headroom_of_latency_is_known(tmp_path: Path) ->
     assert answer is not None
     cells = answer_cells(answer)
     assert cells["drives with spares"] == "14" and cells["headroom: latency"] == "none known"
-    assert (cells["load that keeps p99"], cells["load that misses p99"]) == ("3,333", "5,000")
+    assert (cells["IOPS that keep p99"], cells["IOPS that miss p99"]) == ("3,333", "5,000")
 
 
 def test_no_directory_of_a_stage_is_in_an_answer(tmp_path: Path) -> None:
@@ -548,10 +548,11 @@ def test_candidates_are_answered_in_one_line_with_what_decides(tmp_path: Path) -
     wear, iops = "(decided by wear)", "(decided by IOPS)"
     valid = "; VALIDATED (simulated drives)"
     assert line(slow, fast) == f"Buy 10 drives of fast {wear}, against 22 of slow {iops}{valid}"
-    assert line(fast, fast) == f"Buy 10 drives of A {wear} or of B {wear}{valid}"
-    assert (
-        line(slow, fast, fast)
-        == f"Buy 10 drives of B {wear} or of C {wear}, against 22 of A {iops}{valid}"
+    # Two drives of one name are letters, and the line says which run is which letter.
+    of_fast, of_slow = wear.replace("(", "(run fast, "), iops.replace("(", "(run slow, ")
+    assert line(fast, fast) == f"Buy 10 drives of A {of_fast} or of B {of_fast}{valid}"
+    assert line(slow, fast, fast) == (
+        f"Buy 10 drives of B {of_fast} or of C {of_fast}, against 22 of A {of_slow}{valid}"
     )
     assert (
         line(fast, bad) == f"Buy 10 drives of fast {wear}, against 10 NOT VALIDATED of bad {wear}"
@@ -560,7 +561,8 @@ def test_candidates_are_answered_in_one_line_with_what_decides(tmp_path: Path) -
     assert line(slow, bad, fast) == f"Buy 10 drives of fast {wear}, against {others}"
     bought = f"Buy 10 drives for 3,000 of fast {wear}, against 22 for 6,600 of slow {iops}{valid}"
     assert line(slow, fast, price=300.0) == bought
-    both = f"10 drives NOT VALIDATED of A {wear}, against 10 NOT VALIDATED of B {wear}"
+    of_bad = wear.replace("(", "(run bad, ")
+    both = f"10 drives NOT VALIDATED of A {of_bad}, against 10 NOT VALIDATED of B {of_bad}"
     assert line(bad, bad) == both
     assert line(fast, slow, read_percent=35).startswith("fast: No plan: no point measures")
 
@@ -581,8 +583,9 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert main.run([*given, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
 
-    buy = "Buy 10 drives for 1,500 of B (decided by wear)"
-    line = f"{buy}, against 22 for 3,300 of A (decided by IOPS); VALIDATED (simulated drives)"
+    buy = "Buy 10 drives for 1,500 of B (run fast, decided by wear)"
+    slow = "22 for 3,300 of A (run slow, decided by IOPS)"
+    line = f"{buy}, against {slow}; VALIDATED (simulated drives)"
     assert said.splitlines()[0] == told["answer"] == line
     question = (
         "40,000 IOPS of any measured block size with the smallest measured share of reads, "
@@ -595,7 +598,7 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert line in text and f"Question: {question}" in text
     assert "<h1>slow against fast</h1>" in text  # the drives have one name
     assert text.count("Buy 22 drives, 2 of them spares, decided by IOPS") == 1  # not yet above
-    for name, slow, fast in (
+    for name, slower, faster in (
         ("drives with spares", "22", "10"),
         ("decided by", "IOPS", "wear"),
         ("headroom: IOPS", "4.76 %", "64.3 %"),
@@ -606,8 +609,8 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
         ("power, W", "154", "70"),
         ("verdict", "VALIDATED", "VALIDATED"),
     ):
-        assert re.search(rf"^{name} +{slow} +{fast}(  |$)", said, re.MULTILINE), name
-        assert re.search(rf">{name}<.*?>{slow}<.*?>{fast}<", text), name
+        assert re.search(rf"^{name} +{slower} +{faster}(  |$)", said, re.MULTILINE), name
+        assert re.search(rf">{name}<.*?>{slower}<.*?>{faster}<", text), name
     table = list(csv.DictReader(rows.read_text().splitlines()))
     assert [row["drives"] for row in table] == ["22", "10"]
     assert [row["decided_by"] for row in table] == ["rate", "wear"]
@@ -694,6 +697,14 @@ def test_each_printed_sum_is_right_on_a_pocket_calculator(tmp_path: Path, seed: 
     assert wear is not None and made.wear is not None
     assert agrees(wear[4], number(wear[1]) * number(wear[2]) / number(wear[3]))
     assert -(-number(wear[4]) // 1) == number(wear[5]) == made.wear.drives_for_wear
+    written = re.fullmatch(
+        rf"({NUMBER}) IOPS(?: x ({NUMBER}))? x ({NUMBER}) \(writes\) x ({NUMBER}) B x ({NUMBER}) s = "
+        rf"({NUMBER}) TB over all drives",
+        lines["Written per day"],
+    )
+    assert written is not None
+    factors = [number(one or "1") for one in written.groups()[:5]]
+    assert math.prod(factors) / 1e12 == pytest.approx(number(written[6]), rel=5e-5)
     for name, unit in (("Price of all drives", ""), ("Power of all drives", " W")):
         whole = re.fullmatch(rf"({NUMBER}) x ({NUMBER}){unit} = ({NUMBER}){unit}", lines[name])
         assert whole is not None and agrees(whole[3], number(whole[1]) * number(whole[2]))
