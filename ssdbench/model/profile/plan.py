@@ -184,17 +184,12 @@ class CapacityPlan(ProfileModel):
         for direction, without in zip(DIRECTIONS, (0, WHOLE_PERCENT), strict=True):
             if getattr(self, f"p99_{direction}_s") is None:
                 continue
-            if self.read_percent is None:
+            if self.read_percent is None and direction == "read":  # without it, only writes
                 yield ("p99",), f"a limit for {direction}s needs `read`, the share of reads"
             elif self.read_percent == without:
                 other = "write" if direction == "read" else "read"
-                yield (
-                    ("p99",),
-                    (
-                        f"a workload with {without} % reads has no {direction}s; give a limit for "
-                        f"{other}s instead"
-                    ),
-                )
+                none = f"a workload with {without} % reads has no {direction}s"
+                yield ("p99",), f"{none}; give a limit for {other}s instead"
 
     def _two_demands(self) -> Iterator[Mistake]:
         total = (self.vms or 0) * (self.iops_each or 0.0)
@@ -304,8 +299,9 @@ def search_limits(plan: CapacityPlan) -> dict[Direction | None, float]:
     With the key None, the slower of both directions must keep the limit.
     """
     limits = plan.limits_s
-    if plan.read_percent in (0, WHOLE_PERCENT):
-        own: Direction = "write" if plan.read_percent == 0 else "read"
+    read_percent = _workload(plan)["read"]
+    if read_percent in (0, WHOLE_PERCENT):
+        own: Direction = "write" if read_percent == 0 else "read"
         return {None: limits[own]} if own in limits else {}
     if len(limits) > 1 and len({*limits.values()}) == 1:
         return {None: limits["read"]}

@@ -88,6 +88,18 @@ def test_each_limit_of_p99_is_a_target_at_the_planned_load(
     assert (load.direction, load.limit_s) == of_load
 
 
+def test_a_limit_of_writes_needs_no_share_of_reads_because_writes_are_the_default() -> None:
+    text = "plan: {vms: 10, iops_each: 40, block: 8KiB, p99: {write: 5ms}}"
+    profile = asked(text)
+
+    assert profile.accept[0].latency == {"p99": 0.005}
+    (load,) = loads(profile)
+    assert load.planned and (load.block_bytes, load.read_percent, load.limit_s) == (8192, 0, 0.005)
+    assert lacks(text) == ()
+    stored = CapacityPlan().with_given({"demand_iops": 400.0, "p99_write_s": 0.005})
+    assert stored.limits_s == {"write": 0.005}
+
+
 def test_a_profile_with_stages_of_its_own_keeps_them() -> None:
     profile = asked("measure: [{sweep: {read: 100}}]\n" + QUESTION)
 
