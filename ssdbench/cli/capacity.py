@@ -248,12 +248,14 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
         answer(f"{name}: {result.target.name}{', simulated' * found.simulated}, {result.run_id}")
         for reason in (*found.reasons, *found.incomplete):
             answer(f"   {view.verdict_of(found)}: {reason}")
+    shown_rows: list[tuple[str, ...]] = []
     for first in range(0, len(plans), COLUMNS):
         shown = slice(first, first + COLUMNS)
         rows = view.answer_rows(plans[shown], names[shown])
         answer("")
         answer(table(rows[0], rows[1:]))
-    answer(view.MEANS)
+        shown_rows += rows
+    answer(view.meanings(shown_rows))
 
 
 COLUMNS = 3  # most candidates in a table of 80 columns
@@ -295,7 +297,7 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
         rows = view.answer_rows([(result, found)], view.names([result]))
         answer("")
         answer(table(rows[0], rows[1:]))
-        answer(view.MEANS)
+        answer(view.meanings(rows))
     answer("")
     lines = [*view.sum_lines(found), *view.figures(found)]
     width = max((len(line.name) for line in lines), default=0)

@@ -313,6 +313,9 @@ def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
         return f"{told} {load}{f' (measured at {measured})' * (away >= SAME_LOAD)}"
     other = answer.other_load_iops
     near = f", only at {format_count(other)}" if other is not None else ""
+    kept = answer.kept_load_iops
+    if kept is not None and kept >= made.planned_iops and answer.wanted.limits_s:
+        near = f", but is within its limit at the higher load of {format_count(kept)} IOPS"
     missing = f"p99 was not measured {load}{near}"
     if answer.slo_iops and (limits := answer.wanted.limits_s):
         limit = format_ns(min(limits.values()) * 1e9)
@@ -364,7 +367,8 @@ def answer_cells(answer: CapacityAnswer) -> dict[str, str]:
             none = "none known" if limit is Limit.LATENCY else "none"
             percent = none if unused is None else f"{format_figure(100 * unused)} %"
             cells[f"headroom: {_name(limit)}"] = percent
-    cells |= dict(_p99_cells(answer)) or {"p99": "not measured"}
+    asked = [OF_DIRECTIONS[way] for way in answer.wanted.limits_s] or ["p99"]
+    cells |= dict(_p99_cells(answer)) or dict.fromkeys(asked, NOT_MEASURED)
     if made.cost is not None:
         cells["price"] = exact(made.cost)
     if made.cost_per_tb is not None:
@@ -413,12 +417,11 @@ def measured_rows(answer: CapacityAnswer) -> list[tuple[str, str, str]]:
         rows.append(("IOPS of each drive", cells[PLANNED], usable))
     for name in (*OF_DIRECTIONS.values(), "p99"):
         most = f"{name}, bound"
-        if made is not None and name in cells and most in cells:
-            ends = cells[name], cells[most]
-            shown = ends[0] if ends[0] == ends[1] else f"{ends[0]}, at most {ends[1]}"
-            rows.append((f"{name} at this load", shown, limits.get(most, words.NONE)))
-    if made is not None and not answer.latencies and answer.wanted.limits_s:
-        rows.append(("p99 at this load", cells["p99"], limits["p99, bound"]))
+        if made is None or name not in cells or not (most in cells or most in limits):
+            continue
+        ends = cells[name], cells.get(most, cells[name])
+        shown = ends[0] if ends[0] == ends[1] else f"{ends[0]}, at most {ends[1]}"
+        rows.append((f"{name} at this load", shown, limits.get(most, words.NONE)))
     rows += _missed_rows(answer)
     if LIFE in cells:
         rows.append((LIFE, cells[LIFE], limits[LIFE]))
@@ -455,7 +458,7 @@ def answer_blocks(plans: Plans, named: Sequence[str]) -> list[page.Block]:
     """Return `answer_rows` as a table of a page, followed by an explanation of its rows."""
     titles, *rows = answer_rows(plans, named)
     table = _table("The answer", [("Number", *titles[1:]), *rows], titles[1:-1])
-    return [table, page.Prose(words.sentence(MEANS))]
+    return [table, page.Prose(words.sentence(meanings(rows)))]
 
 
 def _tone(text: str) -> str:
@@ -514,17 +517,45 @@ _NAMES = (
     "p99, bound", KEEPS, MISSES, *(f"headroom: {_name(limit)}" for limit in Limit),
     "price", "price per TB", "power, W", "verdict",
 )  # fmt: skip
-MEANS = (
-    "Decided by: the limit that needs the most drives. Headroom: the share of a limit that the "
-    "drives without the spares do not use. For IOPS this limit is the utilisation of their bounds. "
-    "For latency it is the same share of the IOPS that are known to keep p99. For reserve it is "
-    f"{100 * DEGRADED_UTILISATION:g} % of their bounds, for load and rebuild together. "
-    f"P{PLANNED[1:]}: the load of a drive after as many drives have failed as there are spares. "
-    f"p99: measured at a load within {100 * LOAD_TOLERANCE:g} % of this load. Bound: the worse end "
-    "of the interval. "
-    f"{KEEPS}, {MISSES}: loads of one drive, as measured. Price, power: of all drives. Life: time "
-    "until the rated endurance is used up."
-)
+NOT_MEASURED = "not measured"
+# What a row of the answer means, by the rows that need this sentence.
+_MEANINGS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("decided by",), "Decided by: the limit that needs the most drives."),
+    (
+        tuple(f"headroom: {_name(limit)}" for limit in Limit),
+        "Headroom: the share of a limit that the drives without the spares do not use.",
+    ),
+    (("headroom: IOPS",), "For IOPS this limit is the utilisation of their bounds."),
+    (
+        ("headroom: latency",),
+        "For latency it is the same share of the IOPS that are known to keep p99.",
+    ),
+    (
+        ("headroom: reserve",),
+        f"For reserve it is {100 * DEGRADED_UTILISATION:g} % of their bounds, for load and rebuild "
+        "together.",
+    ),
+    (
+        (PLANNED,),
+        f"P{PLANNED[1:]}: the load of a drive after as many drives failed as there are spares.",
+    ),
+    (
+        (*OF_DIRECTIONS.values(), "p99"),
+        f"p99: measured within {100 * LOAD_TOLERANCE:g} % of the planned load of one drive.",
+    ),
+    ((BOUND, *(f"{name}, bound" for name in OF_DIRECTIONS.values())),
+     "Bound: the worse end of the interval."),
+    ((KEEPS,), f"{KEEPS}: the highest such load of one drive that was measured."),
+    ((MISSES,), f"{MISSES}: the lowest such load of one drive that was measured."),
+    (("price", "power, W"), "Price, power: of all drives."),
+    ((LIFE,), "Life: time until the rated endurance is used up."),
+)  # fmt: skip
+
+
+def meanings(rows: Iterable[Sequence[str]]) -> str:
+    """Return what the rows of `answer_rows` mean, for the rows that are there."""
+    shown = {row[0] for row in rows}
+    return " ".join(told for names, told in _MEANINGS if shown.intersection(names))
 
 
 def candidates_line(plans: Plans) -> str:

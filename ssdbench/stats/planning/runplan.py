@@ -248,6 +248,8 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
                 "demand; plan on a drive with a higher rating"
             )
     kept_iops, missed_iops = _known_loads(result, point, limits)
+    closed = slo is None and UNTESTED not in reasons and not _covers(latencies, limits)
+    unproven = [CLOSED_LOOP] if made and closed and made.planned_iops > (kept_iops or 0.0) else []
     return with_verdict(
         CapacityAnswer(
             wanted=wanted,
@@ -266,7 +268,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
             power_source=power_source,
             plan=made,
             reasons=tuple(reasons),
-            incomplete=() if no else tuple(_incomplete(result, wanted, point)),
+            incomplete=() if no else (*_incomplete(result, wanted, point), *unproven),
             unknown=unknown(
                 wanted,
                 writes=writes,
@@ -572,6 +574,11 @@ UNTESTED = (
     "the plan (`- load: {planned: true}`)"
 )
 
+CLOSED_LOOP = (
+    "p99 was within the limit in a closed loop, but was not measured at the planned load of one "
+    "drive or at a higher load (a run with this question measures it)"
+)
+
 
 def _within_slo(
     result: RunResult, wanted: CapacityPlan, point: PointResult
@@ -622,10 +629,15 @@ def _latency_reasons(
             )
         elif one.why_not:
             found.append(f"p99 at the planned load is not validated ({one.why_not})")
-    measured = {one.direction for one in latencies}
-    if "total" in measured or measured.issuperset(limits):
+    if _covers(latencies, limits):
         otherwise = [why for why in otherwise if why != UNTESTED]
     return [*otherwise, *dict.fromkeys(found)]
+
+
+def _covers(latencies: Sequence[PlannedLatency], limits: dict[str, float]) -> bool:
+    """Tell whether p99 at the planned load is known for each direction that has a limit."""
+    measured = {one.direction for one in latencies}
+    return "total" in measured or measured.issuperset(limits)
 
 
 def latencies_at(

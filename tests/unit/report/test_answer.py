@@ -23,10 +23,12 @@ from ssdbench.report.view.capacity import (
     answer_cells,
     answer_line,
     answer_of,
+    answer_rows,
     by_change,
     by_depth,
     candidates_line,
     figures,
+    meanings,
     sum_lines,
 )
 from ssdbench.report.view.headline import headline, headword
@@ -271,6 +273,42 @@ def test_a_limit_of_p99_is_judged_at_the_planned_load(tmp_path: Path) -> None:
     assert kept.validated
     assert not lost.validated
     assert any("p99 at the planned load" in why and "3.4 ms" in why for why in lost.reasons)
+
+
+def test_only_the_rows_of_an_answer_are_explained(tmp_path: Path) -> None:
+    answer = capacity_answer(a_run(tmp_path, load=a_load(6_666)), asked())
+
+    rows = answer_rows([(a_run(tmp_path), answer)], ["A"])
+    said = meanings(rows)
+
+    assert "Headroom: " in said and "For reserve it is 85 %" in said
+    assert "For latency" not in said and "IOPS that miss p99" not in said and "Price" not in said
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict", "said"),
+    [
+        (None, "INCOMPLETE", "p99 was not measured at the planned 6,667 IOPS per drive"),
+        (5_000, "INCOMPLETE", "(40,000 IOPS on 6 drives), only at 5,000"),
+        (6_666, "VALIDATED", "p99 of reads 2.9 ms"),
+        (9_000, "VALIDATED", "but is within its limit at the higher load of 9,000 IOPS"),
+    ],
+)
+def test_p99_of_a_closed_loop_is_not_enough_for_an_answer_with_a_limit(
+    tmp_path: Path, measured: float | None, verdict: str, said: str
+) -> None:
+    result = a_run(tmp_path, load=None if measured is None else a_load(measured))
+
+    answer = capacity_answer(result, asked(p99="100s"))  # any queue depth keeps this limit
+
+    assert answer.verdict == verdict
+    assert said in answer_line(answer)
+    why = [one for one in answer.incomplete if "closed loop" in one]
+    assert len(why) == (verdict == "INCOMPLETE")
+    cells, limits = answer_cells(answer), ("p99 of reads", "p99 of writes")
+    assert "p99" not in cells  # each limit has its row, as in the column of another candidate
+    assert all((cells[name] == "not measured") == (measured != 6_666) for name in limits)
+    assert answer.plan is not None and answer.plan.drives == 8  # the number is the same
 
 
 QUESTION = (
@@ -698,8 +736,8 @@ def test_each_printed_sum_is_right_on_a_pocket_calculator(tmp_path: Path, seed: 
     assert agrees(wear[4], number(wear[1]) * number(wear[2]) / number(wear[3]))
     assert -(-number(wear[4]) // 1) == number(wear[5]) == made.wear.drives_for_wear
     written = re.fullmatch(
-        rf"({NUMBER}) IOPS(?: x ({NUMBER}))? x ({NUMBER}) \(writes\) x ({NUMBER}) B x ({NUMBER}) s = "
-        rf"({NUMBER}) TB over all drives",
+        rf"({NUMBER}) IOPS(?: x ({NUMBER}))? x ({NUMBER}) \(writes\) x ({NUMBER}) B x ({NUMBER}) s "
+        rf"= ({NUMBER}) TB over all drives",
         lines["Written per day"],
     )
     assert written is not None
