@@ -19,6 +19,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.acceptance import middle, seen, wanted
 from ssdbench.report.view.capacity import answer_line, answer_of
 from ssdbench.report.view.headline import (
+    ANSWER_INCOMPLETE,
     ANSWERED_NO,
     IN_PART,
     NOT_ANSWERED,
@@ -148,7 +149,7 @@ def _per_watt(point: PointResult) -> str:
 
 def _why(result: RunResult, over: Headword) -> list[str]:
     if result.verdict == "VALIDATED":
-        partly = over.word in (IN_PART, NOT_ANSWERED, ANSWERED_NO)
+        partly = over.word in (IN_PART, NOT_ANSWERED, ANSWER_INCOMPLETE, ANSWERED_NO)
         beside = [beside_plan(result)] if partly else []
         return [*filter(None, beside)]
     return _why_not(result) if over.word == result.verdict else [over.meaning]

@@ -26,6 +26,7 @@ from ssdbench.report.view import (
     words,
 )
 from ssdbench.report.view.headline import (
+    ANSWER_INCOMPLETE,
     ANSWERED_NO,
     ASKED,
     COMPARED,
@@ -107,8 +108,9 @@ def page(run: StoredRun) -> Page:
 def _reasons(result: RunResult, word: str) -> list[str]:
     if word in (ASKED, COMPARED):
         return []
-    if word == NOT_ANSWERED and (answer := capacity.answer_of(result)):
-        return [*answer.reasons, *filter(None, [beside_plan(result)])]
+    unanswered = word in (NOT_ANSWERED, ANSWER_INCOMPLETE)
+    if unanswered and (answer := capacity.answer_of(result)):
+        return [*answer.reasons, *answer.incomplete, *filter(None, [beside_plan(result)])]
     if word == ANSWERED_NO:
         return [*filter(None, [beside_plan(result)])]
     return [beside_plan(result)] if word == IN_PART else findings.reasons(result)

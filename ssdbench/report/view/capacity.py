@@ -95,7 +95,9 @@ def in_head(result: RunResult, answer: CapacityAnswer, rate: page.Headline) -> p
         number = f"{made.drives:,}"
         unit = marked("drive" if made.drives == 1 else "drives", answer.verdict)
         unit += f", {_spares(made)}"
-        label = "Do not buy by this number" if answer.reasons else f"Drives of {name} to buy"
+        at_least = "" if answer.validated else ", at least"  # an input that is missing adds drives
+        label = f"Drives of {name} to buy{at_least}"
+        label = "Do not buy by this number" if answer.reasons else label
     elif answer.no:
         number, unit = (
             "No",
@@ -114,7 +116,7 @@ def in_head(result: RunResult, answer: CapacityAnswer, rate: page.Headline) -> p
         question=answer.wanted.asked(),
         meaning="",
         beside=() if asked else rate.beside,
-        rate=rate,
+        rate=None if rate.number == words.NONE else rate,  # the answer says what was not measured
         answer=answer_line(answer),
         answer_tone=TONES[standing(answer)],
         table=_table("Measured, and its limit", [MEASURED, *map(_unbroken, rows)], ())

@@ -145,7 +145,10 @@ NO_PLAN = "The drive keeps this rate, but this does not answer the question of t
 def _headline(result: RunResult) -> Headline:
     if (best := planned(result)) is not None:
         return _of_point(result, best)
-    if (kind := kind_of(wanted_plan(result))) and any(stage.points for stage in result.stages):
+    wanted = wanted_plan(result)
+    if wanted.demand_iops is not None and (limited := _of_limits(result)) is not None:
+        return limited  # the page says above it that this is not the answer to the question
+    if (kind := kind_of(wanted)) and any(stage.points for stage in result.stages):
         return _no_number(
             f"{kind}, whole drive",
             f"The profile's plan needs random points of this kind ({kind}) over the whole drive, "
@@ -414,7 +417,12 @@ COMPARED = "COMPARED, NOTHING TO PLAN ON"
 IN_PART = "VALIDATED FOR THE PLAN"
 NOT_ANSWERED = "NO VALIDATED ANSWER"
 ANSWERED_NO = "VALIDATED: THE ANSWER IS NO"
+ANSWER_INCOMPLETE = "ANSWER INCOMPLETE"
 NOT_THE_ANSWER = "The measurement is VALIDATED, but not the answer to the question of the plan."
+
+IN_PART_ANSWERED = (
+    "The measurement is VALIDATED, but the answer lacks an input, which may add drives."
+)
 
 
 class Headword(NamedTuple):
@@ -438,6 +446,8 @@ def headword(result: RunResult) -> Headword:
             word, tone, meaning = NOT_ANSWERED, "note", f"{NOT_THE_ANSWER} {meaning}"
         elif standing(answer) == "no":
             word, tone = ANSWERED_NO, "note"
+        elif not answer.validated:
+            word, tone, meaning = ANSWER_INCOMPLETE, "note", f"{IN_PART_ANSWERED} {meaning}"
     return Headword(word, tone, meaning)
 
 

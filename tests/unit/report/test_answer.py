@@ -476,6 +476,20 @@ def test_no_green_box_stands_below_a_red_answer(tmp_path: Path, asks: str, answe
     assert box.meaning.startswith("The measurement is VALIDATED, but not the answer") != answered
 
 
+def test_no_green_box_stands_beside_an_answer_that_lacks_an_input(tmp_path: Path) -> None:
+    question = QUESTION.replace(", endurance_tb: 800", "")
+    result = a_run(tmp_path, load=a_load(6_666), profile_text=question)
+
+    top, box = headline(result), headword(result)
+
+    assert result.verdict == "VALIDATED"
+    assert (box.word, box.tone, top.answer_tone) == ("ANSWER INCOMPLETE", "note", "bad")
+    assert box.meaning.startswith("The measurement is VALIDATED, but the answer lacks an input")
+    assert top.label.startswith("Drives of") and "to buy, at least" in top.label
+    page = render(tmp_path)[0].read_text(encoding="utf-8")
+    assert page.index("the rated endurance of the drive is unknown") < page.index("<nav")
+
+
 def test_the_page_says_the_answer_once_at_the_top(tmp_path: Path) -> None:
     result = a_run(tmp_path, load=a_load(5_000), profile_text=QUESTION)
 
