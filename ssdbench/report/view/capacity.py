@@ -300,11 +300,10 @@ def _name(limit: Limit) -> str:
 
 
 def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
-    at_work = counted(made.drives - made.reserve, "drive")
     grown = answer.wanted.growth_percent or answer.wanted.peak != 1
-    iops = format_count(made.load_iops)
-    total = product(answer.wanted, _printed(iops)) if grown else f"{iops} IOPS"
-    shared = f"{total} on {at_work}"
+    iops = _shared_load(made)
+    total = product(answer.wanted, iops) if grown else f"{exact(iops)} IOPS"
+    shared = f"{total} on {counted(made.drives - made.reserve, 'drive')}"
     load = f"at the planned {format_count(made.planned_iops)} IOPS per drive ({shared})"
     if answer.latencies:
         limits_s = answer.wanted.limits_s
@@ -323,6 +322,14 @@ def _latency_words(answer: CapacityAnswer, made: Plan) -> str:
         limit = format_ns(min(limits.values()) * 1e9)
         return f"{missing}; p99 keeps {limit} up to {words.bound(answer.slo_iops)} IOPS"
     return missing
+
+
+def _shared_load(made: Plan) -> float:
+    """Return the load with enough digits that a reader gets the printed load of one drive."""
+    each = format_count(made.planned_iops)
+    short = (_printed(format_count(made.load_iops)), *(round(made.load_iops, n) for n in (1, 2, 4)))
+    left = made.drives - made.reserve
+    return next((one for one in short if format_count(one / left) == each), made.load_iops)
 
 
 SAME_LOAD = 0.005  # loads that differ less are printed as equal

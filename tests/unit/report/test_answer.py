@@ -722,6 +722,11 @@ def test_each_printed_sum_is_right_on_a_pocket_calculator(tmp_path: Path, seed: 
     assert made is not None
     lines = {line.name: line.text for line in (*sum_lines(answer), *figures(answer))}
 
+    shared = re.search(
+        rf"planned ({NUMBER}) IOPS per drive \((?:.* = )?({NUMBER}) IOPS on ({NUMBER}) drive",
+        answer_line(answer),
+    )
+    assert shared is not None and agrees(shared[1], number(shared[2]) / number(shared[3]))
     product = re.fullmatch(rf"({NUMBER}) x ({NUMBER}) = ({NUMBER}) IOPS for each drive",
                            lines["Utilisation"])  # fmt: skip
     assert product is not None

@@ -234,7 +234,8 @@ def test_the_answer_is_on_the_page_and_in_the_table(tmp_path: Path) -> None:
     assert (top.number, top.unit) == ("100", "write IOPS")
     assert top.label == "Writes beside which reads keep the limit (simulated drive)"
     assert none.label == "No write load kept the limit of the reads"
-    question = "plan: {demand_iops: 100, block: 4KiB, read: 100}\nmeasure: [{interference: {limit: 4ms}}]\n"
+    own = "measure: [{interference: {limit: 4ms}}]"
+    question = f"{own}\nplan: {{demand_iops: 100, block: 4KiB, read: 100}}\n"
     asked = headline(result.model_copy(update={"profile_text": question}))
     assert asked.number == "No answer" and asked.answer.startswith("No plan: no point measures")
     assert asked.rate is not None and (asked.rate.number, asked.rate.unit) == (top.number, top.unit)
