@@ -417,12 +417,10 @@ COMPARED = "COMPARED, NOTHING TO PLAN ON"
 IN_PART = "VALIDATED FOR THE PLAN"
 NOT_ANSWERED = "NO VALIDATED ANSWER"
 ANSWERED_NO = "VALIDATED: THE ANSWER IS NO"
-ANSWER_INCOMPLETE = "ANSWER INCOMPLETE"
+ANSWER_INCOMPLETE = "MEASUREMENT VALIDATED, ANSWER INCOMPLETE"
 NOT_THE_ANSWER = "The measurement is VALIDATED, but not the answer to the question of the plan."
 
-IN_PART_ANSWERED = (
-    "The measurement is VALIDATED, but the answer lacks an input, which may add drives."
-)
+IN_PART_ANSWERED = "The answer lacks an input, which may add drives."
 
 
 class Headword(NamedTuple):

@@ -483,8 +483,9 @@ def test_no_green_box_stands_beside_an_answer_that_lacks_an_input(tmp_path: Path
     top, box = headline(result), headword(result)
 
     assert result.verdict == "VALIDATED"
-    assert (box.word, box.tone, top.answer_tone) == ("ANSWER INCOMPLETE", "note", "bad")
-    assert box.meaning.startswith("The measurement is VALIDATED, but the answer lacks an input")
+    assert box.word == "MEASUREMENT VALIDATED, ANSWER INCOMPLETE"
+    assert (box.tone, top.answer_tone) == ("note", "bad")
+    assert box.meaning.startswith("The answer lacks an input, which may add drives.")
     assert top.label.startswith("Drives of") and "to buy, at least" in top.label
     page = render(tmp_path)[0].read_text(encoding="utf-8")
     assert page.index("the rated endurance of the drive is unknown") < page.index("<nav")
