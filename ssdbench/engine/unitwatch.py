@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from ssdbench.engine.hostactivity import HostSeries
 from ssdbench.engine.power import PowerWatch
@@ -109,10 +110,16 @@ class LateWatch:
         self._read = read
         self._before = read()
 
-    def findings(self) -> list[Finding]:
+    @classmethod
+    def of(cls, node: str) -> Self:
+        """Watch a block device by its node; one that `sim attach` did not make has no findings."""
+        return cls(partial(lateness_of, node))
+
+    def findings(self, *, of_peaks: bool = False) -> list[Finding]:
         """Return a finding if lateness is more than LATE_SHARE of the drive's own latency.
 
-        Both the medians and the 99th percentiles of the unit's requests are compared.
+        Both the medians and the 99th percentiles of the unit's requests are compared; with
+        `of_peaks`, only the percentiles, for a search for slow requests among usual ones.
         """
         before = self._before
         after = None if before is None else self._read()
@@ -123,7 +130,9 @@ class LateWatch:
             [at_most_ns(counts, share) for share in (0.5, 0.99)]
             for counts in (more.late, more.latencies)
         )
-        if all(by <= LATE_SHARE * of for by, of in zip(late, own, strict=True)):
+        compared = slice(1 if of_peaks else 0, None)
+        pairs = zip(late[compared], own[compared], strict=True)
+        if all(by <= LATE_SHARE * of for by, of in pairs):
             return []
         return [AnsweredLate(more.answered, late[0], late[1], own[0], own[1]).finding()]
 
@@ -138,7 +147,7 @@ class UnitWatch:
         )
         self._heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
         self._throttled = ThrottleWatch(context.session.throttle_counters)
-        self._late = LateWatch(partial(lateness_of, context.target.node))
+        self._late = LateWatch.of(context.target.node)
         self._monitor = context.session.latency_monitor
         self._slow_before = self._monitor()
         self.power = PowerWatch(context.session.drive_watts, context.power, wall=context.wall)

@@ -28,6 +28,7 @@ from ssdbench.engine.stage import (
     derived_seed,
 )
 from ssdbench.engine.units import own_findings
+from ssdbench.engine.unitwatch import LateWatch
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.foreign import write_whole
 from ssdbench.generator.base import Job
@@ -210,7 +211,7 @@ class BlockSize(PlainStage):
         """Start the generator once and store its requests, also those before an error."""
         jobs = self._jobs(context, start)
         planned = sum(stride_job.total_bytes or 0 for stride_job in jobs)
-        trace = Trace()
+        trace, late = Trace(), LateWatch.of(context.target.node)
         with FioRun(context, jobs, phase="strides", step_s=STEP_S) as run:
             context.reporter.doing(
                 doing, lambda: (run.bytes_written + run.bytes_read) / max(planned, 1)
@@ -227,7 +228,12 @@ class BlockSize(PlainStage):
         path = context.directory() / TRACE
         trace.save(path, start.passes)
         way = start.way.name.lower()
-        return StrideRecord(round=start.round, way=way, trace=context.store.relative(path))
+        return StrideRecord(
+            round=start.round,
+            way=way,
+            trace=context.store.relative(path),
+            findings=tuple(late.findings(of_peaks=True)),
+        )
 
     def conclude(
         self, context: Context, done: Sequence[StrideRecord], ended: Ended[StrideRecord]

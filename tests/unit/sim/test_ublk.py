@@ -211,6 +211,18 @@ def test_lateness_is_a_finding_where_it_is_more_than_a_twentieth_of_the_drives_o
         assert finding.numbers["drive_p99_ns"] == 458_751  # the bucket of 400 us ends there
 
 
+def test_a_search_for_slow_requests_is_spoilt_by_late_slow_ones_alone(tmp_path: Path) -> None:
+    """The usual requests of a drive in blocks are fast; the merges that show a block are not."""
+    merges = {60_000: 970, 9_000_000: 30}
+    for late, spoilt in (({30_000: 1000}, 0), ({30_000: 980, 2_000_000: 20}, 1)):
+        lateness_file(tmp_path, late={1: 1}, latencies={60_000: 1})
+        watch = LateWatch(lambda: ublk.Lateness.read("ublkb0", running=tmp_path))
+        lateness_file(tmp_path, late={1: 1} | late, latencies=merges | {60_000: 971})
+
+        assert len(watch.findings()) == 1
+        assert len(watch.findings(of_peaks=True)) == spoilt
+
+
 def test_a_device_without_counts_or_that_was_attached_again_is_no_finding(tmp_path: Path) -> None:
     assert LateWatch(lambda: ublk.Lateness.read("ublkb0", running=tmp_path)).findings() == []
     lateness_file(tmp_path, late={5000: 50}, latencies={90_000: 50})
