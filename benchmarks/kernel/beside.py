@@ -6,7 +6,7 @@ from ssdbench.sim.spec import parse
 # A file in one piece and one in the holes that every second of many small files has left, on the
 # same full file system; four threads work on each.
 PIECES = """
-own dd sync fio filefrag
+own filefrag
 mkdir -p /mnt
 laid() { mine dd if=/dev/zero of=/mnt/$1 bs=64k count=$(($2 * 16)) oflag=direct 2> /dev/null; }
 each() { local name=$1 rw=$2 bs=4k; case $rw in read|write) bs=64k;; esac
