@@ -73,6 +73,7 @@ class Controller:
     power_states: tuple[str, ...]
     apst: bool
     fdp: bool
+    atomic_blocks: int  # AWUPF: written whole or not at all, also if power is lost
     measures_power: bool
 
 
@@ -134,6 +135,7 @@ def controller(page: bytes) -> Controller:
         power_states=tuple(_power_state(page, state) for state in range(page[263] + 1)),
         apst=bool(page[265] & 1),
         fdp=bool(number(page, 96, 4) & 1 << 19),
+        atomic_blocks=number(page, 528, 2) + 1,
         measures_power=bool(number(page, 96, 4) & 1 << 21),
     )
 
@@ -285,6 +287,8 @@ def _controller_facts(said: Controller) -> dict[str, str]:
     if said.total_bytes:
         told["NVM capacity"] = format_capacity(said.total_bytes)
         told["unallocated NVM capacity"] = format_capacity(said.unallocated_bytes)
+    if said.atomic_blocks > 1:
+        told["atomic writes"] = f"up to {said.atomic_blocks:,} blocks, also if power is lost"
     if said.memory_wanted_bytes:
         told["host memory buffer wanted"] = format_capacity(said.memory_wanted_bytes)
     return told

@@ -88,6 +88,7 @@ def test_capacity_and_capabilities_of_an_nvme_controller_by_the_specification() 
         oncs=(520, b"\x5f\x00"),
         fna=(524, b"\x07"),
         vwc=(525, b"\x01"),
+        awupf=(528, b"\x1f\x00"),
         ps0=(2048, b"\x84\x03\0\0"),
         ps1=(2080, b"\x32\x00\0\x03"),
     )
@@ -100,6 +101,7 @@ def test_capacity_and_capabilities_of_an_nvme_controller_by_the_specification() 
     assert said.sanitizes == {"crypto", "block"}
     assert (said.total_bytes, said.unallocated_bytes) == (1_920_383_410_176, 960_000_000_000)
     assert said.memory_wanted_bytes == 64 << 20
+    assert said.atomic_blocks == 32  # AWUPF counts from zero
     assert said.power_states == ("9 W", "0.005 W (not operational)")
 
 
