@@ -13,7 +13,10 @@ from ssdbench.errors import UsageError
 from ssdbench.units import MOST_PERCENT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ssdbench.cli.documents.stored import CapacityPlanned
+    from ssdbench.model.profile import CapacityPlan
     from ssdbench.model.result import RunResult
     from ssdbench.stats.planning.runplan import CapacityAnswer
 
@@ -139,11 +142,7 @@ def command(
         _planned(directory, options | own)
         for directory, own in zip(directories, of_drives, strict=True)
     ]
-    if len({found.wanted.load_iops for _, found in plans}) > 1:
-        raise UsageError(
-            "the profiles of these runs name different demands",
-            hint="Give one demand for all with --iops.",
-        )
+    _require_one_question([found.wanted for _, found in plans])
     write_file(html, "page", lambda: render_plans(plans).encode())
     write_file(csv_file, "table", lambda: csv_bytes(plans_table(plans)))
     if len(plans) > 1:
@@ -172,6 +171,34 @@ def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
             )
         own[name] = given[place % len(given)] if given else None
     return own
+
+
+_OF_QUESTION = {  # fields of the plan that all candidates share, and their options
+    "demand_iops": "--iops",
+    "peak": "--peak",
+    "growth_factor": "--growth and --years",
+    "limits_s": "--p99, or --p99-read and --p99-write",
+    "failure_reserve": "--spares",
+    "utilisation_percent": "--utilisation",
+    "block_bytes": "--block",
+    "read_percent": "--read",
+    "capacity_tb": "--capacity",
+}
+
+
+def _require_one_question(asked: "Sequence[CapacityPlan]") -> None:
+    """Refuse candidates whose profiles ask different questions: their answers do not compare."""
+    first, *others = asked
+    differ = [
+        option
+        for name, option in _OF_QUESTION.items()
+        if any(getattr(one, name) != getattr(first, name) for one in others)
+    ]
+    if differ:
+        raise UsageError(
+            "the profiles of these runs ask different questions",
+            hint=f"Give one value for all runs: {'; '.join(differ)}.",
+        )
 
 
 def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, CapacityAnswer]":

@@ -603,6 +603,9 @@ def candidates_line(plans: Plans) -> str:
     said += f" of {either}" + (f", against {listed(against)}" if against else "")
     if none:
         said += f"; no count of {' or '.join(none)} keeps the limit of p99"
+    unpriced = [named[id(one)] for one in ordered if one.plan and one.plan.cost is None]
+    if not priced and any(one.plan and one.plan.cost is not None for one in ordered):
+        said += f"; by the number of drives, because the price of {listed(unpriced)} is not known"
     if not all(one.validated for one in ordered):
         return said  # each number that is not validated has its own mark
     return f"{said}; {VALIDATED}{' (simulated drives)' * any(one.simulated for one in ordered)}"

@@ -677,6 +677,52 @@ def test_candidates_have_the_same_answer_on_terminal_page_csv_and_json(
     assert [one["direction"] for one in told["candidates"][0]["latencies"]] == ["read", "write"]
 
 
+def test_candidates_without_a_price_are_named_if_others_have_one(tmp_path: Path) -> None:
+    fast, slow = (
+        a_run(
+            tmp_path / name, bound, run_id=name, target=a_target(size_bytes=4 * TB, sim_model=name)
+        )
+        for name, bound in (("fast", 20_000.0), ("slow", 3_000.0))
+    )
+    wanted = asked(endurance_tb=800)
+    priced = wanted.model_copy(update={"price": 900.0})
+
+    def line(*prices: CapacityPlan) -> str:
+        plans = zip((fast, slow), prices, strict=True)
+        return candidates_line([(run, capacity_answer(run, one)) for run, one in plans])
+
+    why = "; by the number of drives, because the price of slow is not known; VALIDATED"
+    assert line(priced, wanted).startswith("Buy 10 drives of fast") and why in line(priced, wanted)
+    assert "not known" not in line(wanted, wanted) + line(priced, priced)
+
+
+@pytest.mark.parametrize(
+    ("second", "given", "refused"),
+    [
+        ("p99: {read: 5ms}", [], "--p99, or --p99-read and --p99-write."),
+        ("peak: 2", ["--iops", "4000"], "--peak."),
+        ("spares: 3, growth: 20%", [], "--growth and --years; --spares."),
+        ("peak: 2", ["--peak", "1.5"], None),
+        ("price: 300, warranty_years: 3", [], None),  # of the drive, not of the question
+    ],
+)
+def test_candidates_that_are_asked_different_questions_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], second: str, given: list[str],
+    refused: str | None,
+) -> None:  # fmt: skip
+    for name, more in (("a", ""), ("b", f", {second}")):
+        plan = f"plan: {{demand_iops: 40000, read: 70, block: 4KiB, endurance_tb: 800{more}}}"
+        a_run(tmp_path / name, run_id=name, profile_text=f"{plan}\nmeasure: [{{sweep: {{}}}}]\n")
+
+    code = main.run(["capacity", str(tmp_path / "a"), str(tmp_path / "b"), *given])
+    said = capsys.readouterr()
+
+    assert (code == 2) == (refused is not None)
+    if refused is not None:
+        assert "the profiles of these runs ask different questions" in said.err
+        assert said.err.rstrip().endswith(f"Give one value for all runs: {refused}")
+
+
 def test_the_title_names_the_drives(tmp_path: Path) -> None:
     for name in ("quick", "large"):
         target = a_target(size_bytes=4 * TB, sim_model=f"sim:{name},capacity=4GiB")
