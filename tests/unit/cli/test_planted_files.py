@@ -27,7 +27,8 @@ from ssdbench.sim.virtualtime import VirtualClock
 PROFILE = """
 target: sim:x25m-g2-160,capacity=256MiB
 precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
-steady: {rule: pss-quick, max_fills: 1}
+unit: 4KiB
+steady: {rule: seppanen, max_time: 60s}
 repeats: 1
 window: 10s
 settle: {window: 10s, flat: 10s, spare: 1%, max_time: 20s}
