@@ -19,6 +19,7 @@ from ssdbench.stats.planning.runplan import candidates
 
 HEAD = """
 target: sim:x25m-g2-160,capacity=256MiB
+unit: 4KiB
 precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
 steady: {rule: seppanen, max_time: 60s}
 repeats: 2
@@ -190,7 +191,7 @@ def test_a_bad_job_is_told_with_its_place_and_nothing_is_written(
 
     said = capsys.readouterr().err
     assert status == 2
-    assert f"{path}:9:" in said
+    assert f"{path}:10:" in said
     assert told in said
     assert not (tmp_path / "out").exists()
 
