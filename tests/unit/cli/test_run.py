@@ -62,6 +62,22 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, ob
     return place / "out", checked(done.stdout, "run"), done.returncode
 
 
+@pytest.fixture(scope="module")
+def kept_cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that reached its limit of time in the warm-up."""
+    place = tmp_path_factory.mktemp("cut")
+    (place / "small.yaml").write_text(SMALL)
+    argv = ssdbench("run", "small.yaml", "--output", "out", "--max-time", "15s")
+    assert subprocess.run(argv, cwd=place, check=False, timeout=60).returncode == 1
+    return place / "out"
+
+
+@pytest.fixture
+def cut(kept_cut: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(kept_cut, tmp_path / "out")
+
+
 def test_a_rated_endurance_that_was_given_is_kept_and_planned_with(
     stored: tuple[Path, dict[str, object], int],
 ) -> None:
@@ -401,74 +417,58 @@ def test_resume_of_what_is_no_run_is_refused(
 
 @pytest.mark.parametrize("name", ["events.jsonl", "stages", "journal.jsonl"])
 def test_resume_writes_to_no_place_that_a_link_leads_to(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
+    cut: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
-    profile, output = tmp_path / "small.yaml", tmp_path / "out"
-    profile.write_text(SMALL)
-    first = ssdbench("run", str(profile), "--output", str(output), "--max-time", "15s")
-    assert subprocess.run(first, check=False, timeout=60).returncode == 1
-    elsewhere = (output / name).rename(tmp_path / "elsewhere")
-    (output / name).symlink_to(elsewhere)
+    elsewhere = (cut / name).rename(tmp_path / "elsewhere")
+    (cut / name).symlink_to(elsewhere)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
-    assert run(["resume", str(output), "--max-time", "10h"]) == 2
+    assert run(["resume", str(cut), "--max-time", "10h"]) == 2
 
-    assert f"{output / name} is a symbolic link" in capfd.readouterr().err
+    assert f"{cut / name} is a symbolic link" in capfd.readouterr().err
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
 def test_a_run_with_a_manifest_of_schema_1_is_not_resumed(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cut: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    profile, output = tmp_path / "small.yaml", tmp_path / "out"
-    profile.write_text(SMALL)
-    first = ssdbench("run", str(profile), "--output", str(output), "--max-time", "15s")
-    assert subprocess.run(first, check=False, timeout=60).returncode == 1
-    manifest = json.loads((output / "manifest.json").read_text())
+    manifest = json.loads((cut / "manifest.json").read_text())
     del manifest["consent"]
     manifest |= {"schema_version": 1, "destroy_id": None, "overwrite_signatures": False}
-    (output / "manifest.json").write_text(json.dumps(manifest))
+    (cut / "manifest.json").write_text(json.dumps(manifest))
 
-    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in cut.rglob("*") if path.is_file()}
 
-    assert run(["resume", str(output), "--max-time", "10h"]) == 2
+    assert run(["resume", str(cut), "--max-time", "10h"]) == 2
 
     said = capfd.readouterr().err
     assert "the manifest of the run has schema 1, and this ssdbench reads schema 2 only" in said
     assert "Use ssdbench 1.0.0 for it" in said
-    assert before == {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    assert before == {path: path.read_bytes() for path in cut.rglob("*") if path.is_file()}
 
 
 def test_a_run_that_used_up_its_limit_is_not_resumed_without_a_higher_one(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cut: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    profile, output = tmp_path / "small.yaml", tmp_path / "out"
-    profile.write_text(SMALL)
-    first = ssdbench("run", str(profile), "--output", str(output), "--max-time", "15s")
-    assert subprocess.run(first, check=False, timeout=60).returncode == 1
-    before = (output / "journal.jsonl").read_bytes()
+    before = (cut / "journal.jsonl").read_bytes()
 
-    assert run(["resume", str(output)]) == 2
+    assert run(["resume", str(cut)]) == 2
 
     said = capfd.readouterr().err
     assert "--max-time of 15 s was reached" in said
-    least = re.search(rf"ssdbench resume {re.escape(str(output))} --max-time (\d+)s\n", said)
+    least = re.search(rf"ssdbench resume {re.escape(str(cut))} --max-time (\d+)s\n", said)
     assert least is not None and int(least[1]) > 15
-    assert (output / "journal.jsonl").read_bytes() == before
+    assert (cut / "journal.jsonl").read_bytes() == before
 
-    (output / "result.json").unlink()  # as after a kill between the last record and the result
-    assert run(["resume", str(output)]) == 1
-    assert (output / "result.json").exists()
+    (cut / "result.json").unlink()  # as after a kill between the last record and the result
+    assert run(["resume", str(cut)]) == 1
+    assert (cut / "result.json").exists()
 
 
 def test_a_run_that_is_finished_is_shown_and_left_as_it_is(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    stored: tuple[Path, dict[str, object], int], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    profile, output = tmp_path / "small.yaml", tmp_path / "out"
-    profile.write_text(SMALL)
-    argv = ssdbench("run", str(profile), "--output", str(output), "--json")
-    ran = subprocess.run(argv, capture_output=True, check=False, timeout=120)
-    code, first = ran.returncode, json.loads(ran.stdout)
+    output, first, code = stored
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in _files(output)}
 
     assert run(["resume", str(output), "--max-time", "10h", "--json"]) == code
