@@ -41,6 +41,7 @@ from ssdbench.sim.fit import (
     of_one_run,
     predict,
     predict_from_one,
+    widened,
 )
 from ssdbench.sim.series import number, read_series, rows
 from ssdbench.sim.truth import greedy_write_amplification
@@ -364,7 +365,7 @@ def summary(title: str, runs: Sequence[Judged], by: Callable[[Judged], float]) -
 def of_one_series(results: Sequence[Judged]) -> list[str]:
     """Return a line by pattern: errors of a fit to one series, and the factor that covers 95 %.
 
-    Covered runs are counted with the factor from all other drives.
+    Covered runs are counted with the factor from all other drives, widened as `sim predict` does.
     """
 
     def factor(runs: Iterable[Judged]) -> float:
@@ -378,7 +379,9 @@ def of_one_series(results: Sequence[Judged]) -> list[str]:
         runs = [one for one in told if one.kind == kind]
         covered = sum(
             abs(math.log(one.alone / one.real))
-            <= math.log(factor(other for other in runs if other.drive != one.drive))
+            <= math.log(
+                widened(factor(other for other in runs if other.drive != one.drive), len(runs))
+            )
             for one in runs
         )
         lines.append(

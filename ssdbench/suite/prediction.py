@@ -21,7 +21,14 @@ from ssdbench.model.profile import Profile, Purge
 from ssdbench.model.workload import Pattern, Workload
 from ssdbench.report.read import StoredRun
 from ssdbench.sim.amplification import UNIT_BYTES, Writes, parsed
-from ssdbench.sim.fit import ALONE, Parameters, observed, of_one_run, predict_from_one
+from ssdbench.sim.fit import (
+    ALONE,
+    Parameters,
+    observed,
+    of_one_run,
+    predict_from_one,
+    widened,
+)
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.series import Series
@@ -112,7 +119,13 @@ def errors_on_real_drives() -> str:
     """Return how far such predictions were from the rates of real drives, by pattern."""
     words = {"random": "uniform", "zipf": "zipf", "zoned": "hot"}
     said = [f"{words[kind]} {factor:.2f} (n {n})" for kind, (factor, n) in ALONE.items()]
-    return f"95 % of such predictions of real drives were within a factor of {', '.join(said)}"
+    wider = [
+        f"{words[k]} {widened(*one):.2f}" for k, one in ALONE.items() if widened(*one) > one[0]
+    ]
+    return (
+        f"95 % of such predictions of real drives were within a factor of {', '.join(said)}; "
+        f"few runs tell it, so an interval has the factor {', '.join(wider)}"
+    )
 
 
 def _ratio(one: Predicted) -> float:
@@ -243,7 +256,7 @@ def _predicted(
         rate = predict_from_one(warmed.drives, writes, FILLS) / warmed.times
     except UsageError as error:
         return Predicted(point, label, reason=error.message)
-    wide = max(factor, ALONE[writes.kind][0])
+    wide = max(factor, widened(*ALONE[writes.kind]))
     block = workload.block_sizes[0]
     return Predicted(point, label, rate, rate / wide, rate * wide, rate / block)
 

@@ -14,7 +14,8 @@ from ssdbench.model.point import Estimate, PointResult
 from ssdbench.model.workload import ActiveRange, Point, Stream
 from ssdbench.sim import fitted
 from ssdbench.sim.amplification import Policy
-from ssdbench.sim.fit import ALONE, Fit
+from ssdbench.sim.fit import ALONE, Fit, widened
+from ssdbench.suite.prediction import errors_on_real_drives
 from ssdbench.units import GIB
 from tests.support.builders import StoredRunBuilder, a_target, a_workload
 from tests.unit.sim.test_fit import PLANTED, measured, seconds_of
@@ -160,6 +161,13 @@ def test_what_was_not_compared_with_real_drives_is_not_predicted(
     other.write_text(OTHER.replace("purge: discard\n", LEVEL + "\n"))
     partly = said(made.directory, other, capsys)["points"]
     assert all("without a purge" in one["reason"] for one in partly)
+
+
+def test_a_factor_from_few_runs_is_widened() -> None:
+    assert widened(1.21, 15) == pytest.approx(1.331)
+    assert widened(1.12, 73) == 1.12
+    assert "uniform 1.21 (n 15), zipf 1.12 (n 73)" in errors_on_real_drives()
+    assert errors_on_real_drives().endswith("an interval has the factor uniform 1.33")
 
 
 def test_errors_of_the_run_s_own_points_widen_the_interval(
