@@ -264,7 +264,7 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
 
 def load_script(modules: Sequence[Path]) -> str:
     """Return shell text that loads modules in the guest, or exits with status 4 if this fails."""
-    lines = [f"modprobe {name} || exit 4" for name in NEEDS]
+    lines = [f"[ -d /sys/module/{name} ] || modprobe {name} || exit 4" for name in NEEDS]
     lines += [
         f"[ -d /sys/module/{path.stem} ] || insmod {shlex.quote(str(path))} || exit 4"
         for path in modules
