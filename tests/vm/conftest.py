@@ -1,13 +1,14 @@
 """Guests for the tests, one per kernel series; a complaint of their kernel fails a test.
 
 A guest costs half a minute, so it is kept: the next test that asks for the same machine gets the
-one that is up, if the test before it passed and what it left could be put back. Otherwise, and
-where a test asks for a `fresh` one, a new guest is booted. Each test answers for what the kernel
-said from its own begin to the end of putting back.
+one that is up, if the test before it passed and what it left could be put back. The usual machine
+stays up beside one of another kind. Otherwise, and where a test asks for a `fresh` one, a new guest
+is booted. Each test answers for what the kernel said from its own begin to the end of putting back.
 """
 
 import compileall
 import os
+import shlex
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,48 +33,99 @@ from ssdbench.lab.session import (
 )
 
 Guest = Callable[..., Answer]
+Drives = Callable[..., Answer]
 REPOSITORY = Path(__file__).parents[2]
 # On the newest kernel, and on the others in soak; but where a module meets what the kernel changed,
 # and for one test of each module, on every one.
 EVERY_KERNEL = pytest.mark.parametrize("lab", SERIES, indirect=True)
 # In place of Debian's kernels: one that was built there (see debug_kernel.py).
 KERNEL_DIR = Path(tree) if (tree := os.environ.get("SSDBENCH_LAB_KERNEL_DIR")) else None
+# Their tests share one guest, and in it one start of Python: those that change it most come last.
+DRIVES_FILES = ("test_numa.py", "test_latency_path.py")
 # Half of the work on the newest kernel, so that two workers end at about the same time.
 LATER_FILES = ("test_flash.py", "test_lab.py", "test_slam.py", "test_zones.py")
+USUAL_DISKS = ("nvme=null:1GiB",)
 SLOWER = 8 if KERNEL_DIR else 1  # a kernel with every check, to an emulated CPU
 FAILED = pytest.StashKey[bool]()
 GUEST_S = 540 * SLOWER
 PUT_BACK_S = 300 * SLOWER
 # What tests make is removed; then what is there is told, to be compared with a guest just booted.
+# By the shell alone: a program, or a substitution, costs an emulated CPU 50 ms, and this is run
+# after each test.
 PUT_BACK = r"""
 exec 2> /dev/null
+shopt -s extglob nullglob
+started=; read -r started < /run/started/pid
 for pid in /proc/[0-9]*; do pid=${pid#/proc/}
-  [ $pid = 1 ] || [ $pid = $$ ] || ! [ -e /proc/$pid/exe ] || kill -KILL $pid; done
-umount -q /run/m; umount -q /mnt
+  [ $pid = 1 ] || [ $pid = $$ ] || [ $pid = "$started" ] || ! [ -e /proc/$pid/exe ] ||
+    kill -KILL $pid; done
+mapfile -t lines < /proc/self/mounts
+for line in "${lines[@]}"; do case $line in *" /run/m "* | *" /mnt "*)
+  line=${line#* }; umount -q ${line%% *};; esac; done
 C=/sys/kernel/config
 for each in $C/ssdb_slam/*/; do echo 0 > $each/running; rmdir $each; done
 for each in $C/ssdb_tmerge/*/ $C/ssdb_flash/*/; do echo 0 > $each/power; rmdir $each; done
 for queue in /sys/block/*/queue; do
-  case $(< $queue/scheduler) in *"[bpref-"*) echo none > $queue/scheduler;; esac
+  chosen=; read -r chosen < $queue/scheduler
+  case $chosen in *"[bpref-"*) echo none > $queue/scheduler;; esac
   echo -1 > $queue/wbt_lat_usec; done
-loaded=" $(cut -d' ' -f1 /proc/modules | tr '\n' ' ')"
 for module in ssdb_slam ssdb_bpref ssdb_tmerge ssdb_flash null_blk; do
-  case $loaded in *" $module "*) rmmod $module;; esac; done
-shopt -s extglob nullglob
-rm -rf /run/!(ssdbench-lab|second)
+  ! [ -d /sys/module/$module ] || rmmod $module; done
+left=(/run/!(ssdbench-lab|second|started)); [ ${#left[@]} = 0 ] || rm -rf "${left[@]}"
 for node in /dev/*; do [ -f $node ] && rm -f $node; done  # it would hide a device of that name
-echo modules $(grep -E '^(ssdb_|null_blk)' /proc/modules | cut -d' ' -f1)
-for pid in /proc/[0-9]*; do [ $pid = /proc/$$ ] || ! [ -e $pid/exe ] || echo process $(< $pid/comm)
-done
-echo mounts $(cut -d' ' -f2 /proc/self/mounts)
-echo cpus $(< /sys/devices/system/cpu/online)
-for disk in /sys/block/*; do queue=$disk/queue
-  echo "${disk##*/} $(cat $disk/size $disk/ro $queue/{logical_block_size,scheduler,nr_requests} \
-    $queue/{nomerges,read_ahead_kb,io_timeout} | tr '\n' ' ')"; done
+mapfile -t lines < /proc/modules; found=
+for line in "${lines[@]}"; do case $line in ssdb_* | null_blk*) found+=" ${line%% *}";; esac; done
+echo modules$found
+for pid in /proc/[0-9]*; do
+  [ $pid = /proc/$$ ] || [ $pid = "/proc/$started" ] || ! [ -e $pid/exe ] || {
+    read -r name < $pid/comm; echo process $name; }; done
+mapfile -t lines < /proc/self/mounts; found=
+for line in "${lines[@]}"; do line=${line#* }; found+=" ${line%% *}"; done
+echo mounts$found
+read -r online < /sys/devices/system/cpu/online; echo cpus $online
+for disk in /sys/block/*; do found=
+  for name in size ro queue/{logical_block_size,scheduler,nr_requests,nomerges,read_ahead_kb} \
+    queue/io_timeout; do value=; read -r value < $disk/$name; found+=" $value"; done
+  echo ${disk##*/}$found; done
 # Memory that nothing points to, and that has not changed since the scan before: a debug kernel
 # complains of it. It does not look at what is younger than 5 s.
 leaks=/sys/kernel/debug/kmemleak
 if [ -e $leaks ]; then sleep 6; echo scan > $leaks; echo scan > $leaks; cat $leaks; fi
+"""
+
+
+NULL = "driver=null-co,size=67108864,read-zeroes=on"
+TWO_PATHS = (
+    "-device", "nvme-subsys,id=sub0,nqn=ssdbench",
+    "-device", "nvme,id=c0,serial=TWIN,subsys=sub0",
+    "-device", "nvme,id=c1,serial=TWIN,subsys=sub0",
+    "-blockdev", f"{NULL},node-name=n1",
+    "-device", "nvme-ns,drive=n1,bus=c0,nsid=1,shared=on",
+    "-blockdev", f"{NULL},node-name=n2",
+    "-device", "nvme-ns,drive=n2,bus=c0,nsid=2,shared=off,ms=8,pi=1",
+)  # fmt: skip
+# A drive behind each bus, one in zones, one with two paths, and two NUMA nodes.
+DRIVES = (
+    "nvme=null:64MiB",
+    "ahci=sim:dram-ssd-2012,capacity=64MiB",
+    "virtio=sim:dram-ssd-2012,capacity=64MiB",
+    "scsi=null:64MiB",
+    "nvme,zoned=1MiB,open=3=sim:dram-ssd-2012,capacity=64MiB",
+)
+# Python is started once in such a guest, because its imports cost an emulated CPU half a minute.
+STARTED = f"""
+started=/run/started
+[ -p $started/ask ] || {{
+  mkdir $started; mkfifo $started/ask $started/told
+  {{ {REPOSITORY}/.venv/bin/python -m tests.vm.started $started < /dev/null || true
+    cat $started/said > $started/told; }} > $started/said 2>&1 & }}
+cat > $started/script <<'END'
+SCRIPT
+END
+cat /proc/self/environ > $started/environ
+echo $$ > $started/ask
+read -r status < $started/told
+exit $status
 """
 
 
@@ -100,6 +152,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     With a kernel of one's own each test runs once, and only those that run on any kernel.
     """
+    items.sort(key=_place)
     for item in items if getattr(config.option, "dist", "") == "loadgroup" else ():
         half = " more" if item.path.name in LATER_FILES else ""
         item.add_marker(pytest.mark.xdist_group(f"{_series(item)}{half}"))
@@ -112,13 +165,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=others)
 
 
+def _place(item: pytest.Item) -> tuple[str, int]:
+    """Those that share a guest with other files behind all others, by kernel and then by file."""
+    name = item.path.name
+    return (str(_series(item)), DRIVES_FILES.index(name)) if name in DRIVES_FILES else ("", 0)
+
+
 def _series(item: pytest.Item) -> object:
     callspec = getattr(item, "callspec", None)
     return callspec.params.get("lab") if callspec is not None else None
 
 
-class Kept:
-    """The guest that is up, and the machine that it is."""
+class Up:
+    """A guest that is up, and the machine that it is."""
 
     def __init__(self) -> None:
         self._up = ExitStack()
@@ -129,7 +188,7 @@ class Kept:
 
     def run(self, request: GuestRequest) -> Answer:
         """Run a command in a guest like the one asked for: the one that is up, or a new one."""
-        machine = replace(request, argv=(), modules=False, timeout_s=0)
+        machine = _machine(request)
         if self._guest is None or machine != self._machine or not self._guest.is_up:
             self.close()
             self._guest = self._up.enter_context(kept_guest(machine, cache()))
@@ -153,6 +212,11 @@ class Kept:
             self.close()
         return "; ".join(sorted(left))
 
+    def drop(self) -> None:
+        """After a test that failed: switch it off if the test used it."""
+        if self._used:
+            self.close()
+
     def close(self) -> None:
         """Switch it off."""
         self._guest = None
@@ -163,6 +227,44 @@ class Kept:
         answer = self._guest.run(("bash", "-c", PUT_BACK), timeout_s=PUT_BACK_S)
         assert answer.status == 0, answer.stdout
         return answer.stdout
+
+
+class Kept:
+    """The guests that are up: the usual machine, and the last one of another kind."""
+
+    def __init__(self) -> None:
+        self._usual = Up()
+        self._other = Up()
+
+    def run(self, request: GuestRequest) -> Answer:
+        """Run a command in a guest like the one asked for: one that is up, or a new one."""
+        usual = GuestRequest(
+            argv=(),
+            series=request.series,
+            kernel_dir=request.kernel_dir,
+            disks=tuple(parse_all(USUAL_DISKS)),
+            cwd=request.cwd,
+        )
+        guest = self._usual if _machine(request) == _machine(usual) else self._other
+        return guest.run(request)
+
+    def settle(self) -> str:
+        """After a test: put back what it made. What could not be is told, and the guest ended."""
+        return "; ".join(left for up in (self._usual, self._other) if (left := up.settle()))
+
+    def drop(self) -> None:
+        """After a test that failed: switch off what it used."""
+        for up in (self._usual, self._other):
+            up.drop()
+
+    def close(self) -> None:
+        """Switch them off."""
+        self._usual.close()
+        self._other.close()
+
+
+def _machine(request: GuestRequest) -> GuestRequest:
+    return replace(request, argv=(), modules=False, timeout_s=0)
 
 
 def _modules(request: GuestRequest) -> list[Path]:
@@ -196,7 +298,7 @@ def guest(lab: Lab, kept: Kept, request: pytest.FixtureRequest) -> Iterator[Gues
     def run(
         script: str,
         *,
-        disks: tuple[str, ...] = ("nvme=null:1GiB",),
+        disks: tuple[str, ...] = USUAL_DISKS,
         reproducible: bool = False,
         modules: bool = True,
         multipath: bool = False,
@@ -205,6 +307,7 @@ def guest(lab: Lab, kept: Kept, request: pytest.FixtureRequest) -> Iterator[Gues
         nodes: int = 1,
         programs: tuple[str, ...] = (),
         append: str = "",
+        memory_mib: int = 2048,
         fresh: bool = False,
     ) -> Answer:
         wanted = GuestRequest(
@@ -222,6 +325,7 @@ def guest(lab: Lab, kept: Kept, request: pytest.FixtureRequest) -> Iterator[Gues
             nodes=nodes,
             programs=programs,
             append=append,
+            memory_mib=memory_mib,
         )
         with console_shown():
             # One that counts instructions does so at full speed while it waits for a command.
@@ -234,11 +338,28 @@ def guest(lab: Lab, kept: Kept, request: pytest.FixtureRequest) -> Iterator[Gues
 
     yield run
     if request.node.stash.get(FAILED, False):
-        kept.close()
+        kept.drop()
     with console_shown():
         left = kept.settle()
     if left:
         warnings.warn(f"what a test left costs the next one a new guest: {left}", stacklevel=2)
+
+
+@pytest.fixture
+def drives(guest: Guest) -> Drives:
+    """Run a Python script in a guest with many drives; with words that its shell exports."""
+
+    def run(script: str, **exported: str) -> Answer:
+        words = "".join(f"export {name}={shlex.quote(text)}\n" for name, text in exported.items())
+        return guest(
+            words + STARTED.replace("SCRIPT", script.strip()),
+            disks=DRIVES,
+            devices=TWO_PATHS,
+            nodes=2,
+            modules=False,
+        )
+
+    return run
 
 
 @contextmanager

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from tests.vm.conftest import REPOSITORY, Guest
+from tests.vm.conftest import Drives
 
 pytestmark = pytest.mark.vm
 
 SCRIPT = r"""
 import json, os
+from pathlib import Path
 from ssdbench.engine.hostsettings import applied
 from ssdbench.engine.hostsettings import planned_host
 from ssdbench.errors import SsdbenchError
@@ -18,7 +19,9 @@ from ssdbench.model.profile import Host
 from ssdbench.target.inspect import inspect
 
 os.environ["SSDBENCH_SETTINGS"] = "/run/settings"
-target = inspect("/dev/nvme0n1")
+(first,) = (disk.name for disk in Path("/sys/block").glob("nvme*")
+            if (disk / "device/serial").read_text().strip() == "SSDBENCH-LAB-0")
+target = inspect("/dev/" + first)
 wishes = Host(fio_nodes="1", fio_memory="bind:1", own_nodes="0", own_memory="bind:0")
 plan = planned_host(wishes, target)
 with applied(plan, "numa") as kept:
@@ -34,13 +37,8 @@ print(json.dumps({"plan": plan.fio_options, "kept": kept, "in": inside, "out": a
 """
 
 
-def test_fio_and_ssdbench_are_on_their_nodes_with_their_memory(guest: Guest) -> None:
-    answer = guest(
-        f"exec {REPOSITORY}/.venv/bin/python -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
-        disks=("nvme=null:64MiB",),
-        modules=False,
-        nodes=2,
-    )
+def test_fio_and_ssdbench_are_on_their_nodes_with_their_memory(drives: Drives) -> None:
+    answer = drives(SCRIPT)
 
     assert answer.status == 0, answer.stderr
     said = json.loads(answer.stdout.splitlines()[-1])
