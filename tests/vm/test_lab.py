@@ -41,7 +41,6 @@ def test_what_the_guest_writes_does_not_reach_the_host(guest: Guest) -> None:
         f"touch {mark} && mount -o remount,rw /share 2>/dev/null || true; "
         f"rm -f {REPOSITORY}/LICENSE; ls {mark}; ls /proc/1/root/share 2>/dev/null || true",
         modules=False,
-        fresh=True,
     )
 
     assert str(mark) in answer.stdout
