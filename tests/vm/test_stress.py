@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from ssdbench.lab.session import Lab, built_modules
-from tests.vm.conftest import EVERY_KERNEL, Guest, cache
+from tests.vm.conftest import Guest, cache
 
 pytestmark = pytest.mark.vm
 
@@ -62,7 +62,6 @@ echo left $(grep -c ssdb /proc/modules /proc/slabinfo | tr '\\n' ' ')
     assert words[4:] == ["/proc/modules:0", "/proc/slabinfo:0"]
 
 
-@EVERY_KERNEL
 @pytest.mark.stretched
 def test_modules_come_and_go_without_a_trace(guest: Guest, lab: Lab) -> None:
     _load_and_unload(guest, lab, 3)
