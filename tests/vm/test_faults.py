@@ -163,6 +163,7 @@ def test_a_drive_that_holds_more_than_memory_is_full_before_its_host_is(guest: G
         "dd if=/dev/zero of=/dev/ssd0 bs=1M count=4000 oflag=direct status=none 2> /run/why"
         " || grep -o 'No space left on device' /run/why; tear_down; done\n"
         "dmesg | grep -ciE 'out of memory|invoked oom' || true",
+        memory_mib=1024,
         fresh=True,
     )
 
@@ -174,10 +175,11 @@ def test_what_is_discarded_is_memory_again_and_nothing_beside_it(guest: Guest) -
         SETUP + "set_up ftl=direct wbuf_bytes=0 t_prog_ns=0 capacity_bytes=4294967296\n"
         "put() { dd of=/dev/ssd0 iflag=fullblock oflag=direct status=none $*; }\n"
         "held() { dd if=/dev/ssd0 iflag=direct status=none $* | tr -d '\\0' | wc -c; }\n"
-        # The guest has 2 GiB: one of these fits, two do not.
-        "for at in 0 1000; do put if=/dev/zero bs=1M count=1000 seek=$at && echo filled\n"
+        # The guest has 1 GiB: one of these fits, two do not.
+        "for at in 0 600; do put if=/dev/zero bs=1M count=600 seek=$at && echo filled\n"
         "blkdiscard /dev/ssd0; done; tr '\\0' x < /dev/zero | put bs=4k count=3\n"
         "blkdiscard -o 512 -l 8192 /dev/ssd0; held count=24; held count=16 skip=1; tear_down",
+        memory_mib=1024,
         fresh=True,
     )
 
