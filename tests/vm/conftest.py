@@ -58,7 +58,9 @@ shopt -s extglob nullglob
 started=; read -r started < /run/started/pid
 for pid in /proc/[0-9]*; do pid=${pid#/proc/}
   [ $pid = 1 ] || [ $pid = $$ ] || [ $pid = "$started" ] || ! [ -e /proc/$pid/exe ] ||
-    kill -KILL $pid; done
+    { kill -KILL $pid; killed+=" $pid"; }; done
+for pid in $killed; do  # until each is gone
+  for try in {1..20}; do [ -e /proc/$pid/exe ] || break; sleep 0.1; done; done
 mapfile -t lines < /proc/self/mounts
 for line in "${lines[@]}"; do case $line in *" /run/m "* | *" /mnt "*)
   line=${line#* }; umount -q ${line%% *};; esac; done
