@@ -36,6 +36,9 @@ window: 10s
 settle: {window: 10s, flat: 10s, spare: 1%, max_time: 20s}
 measure: [{sweep: {read: 100}}]
 """
+SOON_STEADY = SIMULATED.replace(
+    "{rule: pss-quick, max_fills: 1}", "{rule: seppanen, max_time: 60s}\nunit: 4KiB"
+)
 
 
 def arguments(place: Path, target: object, *more: str, text: str = PROFILE) -> list[str]:
@@ -263,7 +266,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A simulated run that was killed while it measured."""
     place = tmp_path_factory.mktemp("killed")
     process = spawn(
-        arguments(place, "", text=SIMULATED), stdout=place / "out", stderr=place / "err"
+        arguments(place, "", text=SOON_STEADY), stdout=place / "out", stderr=place / "err"
     )
     wait_for(place / "run", "03-sweep")
     os.kill(process.pid, signal.SIGKILL)

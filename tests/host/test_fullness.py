@@ -14,12 +14,12 @@ from ssdbench.sim.truth import Load, Rest
 
 pytestmark = pytest.mark.host
 
-TARGET = "sim:x25m-g2-160,capacity=512MiB"
+TARGET = "sim:x25m-g2-160,capacity=256MiB"
 PROFILE = """
 purge: discard
 fill_level: [60%, 80%, 100%]
 precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
-steady: {rule: pss-quick, workload: {block: 16KiB, iodepth: 32}, max_time: 10m}
+steady: {rule: pss-quick, workload: {block: 16KiB, iodepth: 32}, max_time: 5m}
 repeats: 3
 window: 30s
 settle: {window: 10s, max_time: 30s, unbroken: 10s}

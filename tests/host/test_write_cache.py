@@ -15,7 +15,7 @@ precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
 steady: {rule: seppanen, workload: {block: 16KiB, iodepth: 8}}
 repeats: 1
 window: 5s
-settle: {window: 5s, flat: 5s, max_fills: 1}
+settle: {window: 5s, flat: 5s, max_fills: 1, unbroken: 10s}
 measure:
   - probe: {of: [flush]}
   - sweep: {block: 16KiB, iodepth: 8}
