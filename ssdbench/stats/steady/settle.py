@@ -7,8 +7,9 @@ after them only while the rate clearly rises or falls (Kendall 1975; the second 
 far is cut into ten equal parts). Settling never waits for a quiet time, because then a drive that
 stalls now and then would be measured between its stalls.
 
-If a repeat has the rate of the earlier repeats of its point from its start on, half of the time is
-enough: its mean must be within 2 % of the earlier rate, with a standard error of at most 2 %.
+If a repeat has the rate of the earlier repeats of its point from its start on, a third of the time
+is enough: its mean must be within 2 % of the earlier rate, with a standard error of at most 2 %. If
+the rate varies more, half of the time is enough with a standard error of at most 3 %.
 
 Once per point the settle phase is long: the load runs for 30 minutes or more without a break, until
 the rate is flat over the last two thirds of this time. Some drives slow down only after minutes of
@@ -30,7 +31,10 @@ WINDOW_S = 60.0
 MOVES = 0.02  # of the median, along the Theil-Sen line over the newest half
 MOVES_P = 0.01
 ERRORS = 3.0  # standard errors, beyond which a mean is another
-SOON_SHARE = 0.5  # of the settle time, if the rate is known and is the same again
+# Shares of the settle time that are enough if the rate is known and is the same again, and the
+# largest standard error of the mean that shows this.
+SOON = ((1 / 3, MOVES), (1 / 2, 0.03))
+LEAST_SOON_S = 20.0  # shortest of these times; a second is the shortest sample
 LEAST_BEFORE_S = 90.0  # shortest steady part of a settle phase that counts as evidence
 UNBROKEN_S = 1800.0  # of one load without a break, before it is known to last
 FLAT_SHARE = 2 / 3  # of that time, at its end, which must be flat
@@ -42,8 +46,8 @@ class Settle:
 
     With `unbroken_s`, wait at least this long, until the newest two thirds have no trend and no
     step. `level_iops` is the rate of the unbroken repeat; if the rate of this repeat differs, this
-    repeat must also be unbroken. If it has this rate from its start on, half of `window_s` is
-    enough. Seconds before `from_s` are ignored, because this load took so long to settle in an
+    repeat must also be unbroken. If it has this rate from its start on, a third of `window_s` may
+    be enough. Seconds before `from_s` are ignored, because this load took so long to settle in an
     earlier repeat.
     """
 
@@ -54,6 +58,7 @@ class Settle:
     unbroken_s: float = 0.0
     from_s: float = 0.0
     level_iops: float | None = None
+    soon: bool = True  # a load at its known rate settles for a shorter time
     step_s: float = 10.0
     hold: int = 1
 
@@ -96,28 +101,28 @@ class Settle:
         )
 
     def _is_back(self, history: History, at_s: float) -> bool:
-        """Tell whether the load had its known rate for at least half of the settle time.
+        """Tell whether the load had its known rate for a third or half of the settle time.
 
         A load that settled late in an earlier repeat needs the full settle time.
         """
-        if self.level_iops is None or self.unbroken_s or self.from_s:
+        if not self.soon or self.level_iops is None or self.unbroken_s or self.from_s:
             return False
-        if at_s < soonest_s(self.window_s):
+        errors = [most for share, most in SOON if at_s >= _share_s(self.window_s, share)]
+        if not errors:
             return False
         blocks = history.blocks(0.0, at_s, BLOCKS)
         apart = abs(float(blocks.mean()) / self.level_iops - 1)
         error = float(blocks.std(ddof=1)) / len(blocks) ** 0.5 / self.level_iops
-        return apart <= MOVES and error <= MOVES
+        return apart <= MOVES and error <= max(errors)
 
 
 def soonest_s(window_s: float) -> float:
-    """Return the least settle time of a load at a known rate; `window_s` is the usual time.
+    """Return the least settle time of a load at a known rate; `window_s` is the usual time."""
+    return _share_s(window_s, SOON[0][0])
 
-    The result is half of the usual time or, if half is less than 90 s and so too short to be
-    evidence, all of it.
-    """
-    half_s = SOON_SHARE * window_s
-    return half_s if half_s >= LEAST_BEFORE_S else window_s
+
+def _share_s(window_s: float, share: float) -> float:
+    return min(window_s, max(LEAST_SOON_S, share * window_s))
 
 
 def _moves(blocks: Floats) -> float:

@@ -251,7 +251,8 @@ class Section:
             if is_elsewhere(blocks, level):
                 return settled_s
             from_s = soonest_s / 2
-        long_enough = settled_s - from_s >= LEAST_BEFORE_S
+        back = level is not None and settled_s < soonest_s  # at the known rate from its start on
+        long_enough = back or settled_s - from_s >= LEAST_BEFORE_S
         return max(spare_s, from_s) if settle.steady and long_enough else settled_s
 
     def _measuring(self, t_s: float, written: float) -> None:

@@ -208,6 +208,20 @@ def test_the_steady_end_of_settling_counts_only_if_it_is_90_s_long(
     assert (section.counts_from_s < section.from_s) is counts
 
 
+@pytest.mark.parametrize(("level", "from_s"), [(100.0, 20.0), (None, 60.0)])
+def test_settling_at_the_known_rate_from_its_start_on_is_short_and_counts(
+    level: float | None, from_s: float
+) -> None:
+    section = Section(Settle(0.0, window_s=60.0, level_iops=level), Needed(60.0), Random(1))
+
+    for second in range(1, 1000):
+        if section.push(second, 100.0, fills=None, written=0.0) is Phase.DONE:
+            break
+
+    assert section.from_s == from_s
+    assert (section.counts_from_s == 0.0) is (level is not None)
+
+
 def test_settling_that_comes_back_to_a_known_level_is_no_evidence() -> None:
     rng = np.random.default_rng(11)
     begins = []
@@ -234,7 +248,7 @@ def test_a_stall_that_delays_settling_is_evidence() -> None:
     rng = np.random.default_rng(12)
 
     for second in range(1, 3000):
-        stalled = 70 <= second < 400
+        stalled = 50 <= second < 400
         if (
             section.push(
                 second, float(rng.normal(20.0 if stalled else 100.0, 2.0)), fills=0.1, written=0.0
