@@ -107,7 +107,11 @@ def _lines(wishes: "RunRequest", plan: "RunPlan", arguments: Sequence[str]) -> l
     refusals = _objections(wishes, plan)
     lines += [f"would be refused: {objection.reason}" for objection in refusals]
     if command := _command(refusals, arguments):
-        lines += ["to run it:", f"  {shlex.join(command)}"]
+        unanswered = plan.question is not None and plan.question.missing
+        lines += [
+            "to run it without an answer:" if unanswered else "to run it:",
+            f"  {shlex.join(command)}",
+        ]
     return lines
 
 

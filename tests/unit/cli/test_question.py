@@ -71,6 +71,15 @@ def test_a_plan_says_before_the_run_what_its_profile_does_not_measure(
     assert "add `- load: {block: 8KiB, read: 70, planned: true}`" in p99
 
 
+def test_the_command_of_a_plan_says_that_this_run_gives_no_answer(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert planned(tmp_path, QUESTION) == 0
+    assert "to run it:\n" in capfd.readouterr().out
+    assert planned(tmp_path, NO_POINT) == 0
+    assert "to run it without an answer:\n" in capfd.readouterr().out
+
+
 def test_a_plan_without_a_demand_has_no_question(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
