@@ -12,8 +12,6 @@ from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
 
-import numpy as np
-
 _EPS = 2.0**-53
 _TINY = 1e-300
 # Bernoulli(2k) / (2k (2k - 1)), for powers 1, 3, 5 … of 1/z: DLMF 5.11.1.
@@ -192,6 +190,8 @@ def tolerance_factor(n: int, *, share: float = 0.95, confidence: float = 0.95) -
     """
     if n < 2:
         raise ValueError(f"a tolerance bound needs at least two values, got {n}")
+    import numpy as np  # takes 0.2 s, and the guard uses this module without it
+
     degrees, root_n = n - 1, math.sqrt(n)
     quantile = _NORMAL.inv_cdf(share)
     # Integrate P(mean - k sd <= quantile) over the distribution of the sample's standard deviation.
