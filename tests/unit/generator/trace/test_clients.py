@@ -116,7 +116,7 @@ def test_requests_are_whole_blocks_of_the_drive_and_lie_on_it(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"range_bytes": 70 * 1024}, "ends beyond the 71680 B"),
+        ({"range_bytes": 70 * 1024}, "ends beyond the 71.68 kB"),
         ({"placing": Placing.SCALE, "traced_bytes": 8192}, "beyond `traced_size`"),
         ({"placing": Placing.WRAP, "range_bytes": 32 * 1024}, "larger than the drive"),
     ],
