@@ -291,7 +291,7 @@ def test_a_write_that_no_sample_shows_is_seen_by_the_drives_counter(
     put(drive.node, between, b"precious")
 
     said = asked_again(ssdbench, cut_short, drive)
-    assert "something else wrote to it since: the target's counters moved by 4096 B" in said
+    assert "something else wrote to it since: the target's counters moved by 4.096 kB" in said
     assert "of 3" not in said  # places
 
 
