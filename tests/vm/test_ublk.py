@@ -149,3 +149,72 @@ def test_a_user_who_owns_the_nodes_attaches_a_drive_and_leaves_none(
         "/dev/ublkb0",
         "left /dev/ublk[bc]*",
     ]
+
+
+MEASURED = r"""
+import json, os, sys
+from pathlib import Path
+from click.testing import CliRunner
+from ssdbench.cli.main import run
+from ssdbench.cli.sim import command
+from ssdbench.target.inspect import inspect
+
+os.mkdir("/run/u")
+os.chdir("/run/u")
+
+def sim(*words):
+    done = CliRunner().invoke(command, (*words, "--json"), standalone_mode=False)
+    return json.loads(done.stdout[done.stdout.index("{"):])
+
+node = sim("attach", "MODEL", "--state", "d.ssdb")["device"]
+consent = ["--destroy", inspect(node).consent_id]
+status = run([*"WORDS".replace("NODE", node).split(), *consent, "--output", "r"])
+late = sim("detach", node)
+result = json.loads(Path("r/result.json").read_text())
+label = "SIMULATED: /dev/ublkb0, by ssdbench sim attach"
+print(json.dumps({
+    "status": status,
+    "late": late,
+    "by": result["target"]["simulated_by"],
+    "verdict": result["verdict"],
+    "codes": [one["code"] for one in result["findings"]],
+    "labels": Path("r/report.html").read_text().count(label),
+    "row": Path("r/results.csv").read_text().splitlines()[1],
+}))
+"""
+
+
+def measured(guest: Guest, words: str, *, model: str) -> tuple[list[str], dict[str, Any]]:
+    """Run a command on an attached drive: what it printed, and what its run directory says.
+
+    In reproducible time, so that no load of the host makes an answer late.
+    """
+    script = MEASURED.replace("MODEL", model).replace("WORDS", words)
+    python = f"{REPOSITORY}/.venv/bin/python"
+    answer = guest(
+        f"modprobe ublk_drv; exec {python} -c \"$(cat <<'END'\n{script}\nEND\n)\"",
+        modules=False,
+        reproducible=True,
+    )
+    assert answer.status == 0, answer.stderr
+    *printed, last = answer.stdout.splitlines()
+    said: dict[str, Any] = json.loads(last)
+    assert said["by"] == "`ssdbench sim attach`"
+    assert {"simulated", "not-plannable"} <= set(said["codes"])
+    assert said["labels"] > 5  # in each section
+    assert "SIMULATED: /dev/ublkb0" in said["row"]
+    return printed, said
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("lab", ["6.12"], indirect=True)
+def test_the_block_size_of_an_attached_drive_is_found_and_marked(guest: Guest) -> None:
+    printed, said = measured(
+        guest,
+        "detect-blocksize NODE --writes 1500 --stride 20KiB --stride 28KiB --stride 44KiB",
+        model="sim:memoright-gt,capacity=192MiB",
+    )
+
+    assert said["status"] == 0
+    assert printed[0] == "block size 1 MiB (simulated drive)"
+    assert 0 < said["late"]["late_p99_ns"] < 8_000_000  # the merge of a block takes 9 ms
