@@ -27,6 +27,7 @@ def _pieces(model: Model, seed: int) -> list[str]:
         " oflag=direct 2> /dev/null",
         "mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0 -b 4096 -m 0 -J size=4 /dev/ssd0",
         "mount -t ext4 /dev/ssd0 /mnt; mkdir /mnt/small; laid whole 16; laid rest 96",
+        # These files fill what is left, so fio may end with "no space left".
         "mine fio --name=s --directory=/mnt/small --rw=write --bs=16k --filesize=16k-112k"
         f" --nrfiles={model['files']} --create_on_open=1 --openfiles=1 --fallocate=none"
         " --file_service_type=sequential --ioengine=psync --randseed=$SEED --end_fsync=1"

@@ -360,12 +360,12 @@ FILESYSTEMS = Experiment(
     ),
 )
 
-# What fio needs of the host's files at its end is no part of its own time. So a last write with
-# fsync, in the same start of fio, tells when all is on the drive.
+# Figure 14 again: the cost of a journal that has new blocks to record, and time to do so. There is
+# a commit each second, and the time until all is on the drive counts: about 9 commits. With the
+# drive above, 9 s would be a hundred thousand writes, so its bus is slower here.
 #
-# Figure 14 again: what a journal costs where it has something to record and time to do so. Files
-# of new blocks, a commit each second, and the time until all is on the drive, about 9 commits. So
-# many commits with the drive above would be a hundred thousand writes, so its bus is slower here.
+# Fio itself may wait for the host when it ends, and this time must not count. So a last write with
+# fsync, in the same start of fio, shows when all is on the drive.
 JOURNAL_MBPS, JOURNAL_WRITES, COMMIT_S = 2, 4096, 1
 JOURNAL = """
 echo 2097152 > /proc/sys/vm/dirty_bytes; echo 1048576 > /proc/sys/vm/dirty_background_bytes

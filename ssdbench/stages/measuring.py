@@ -84,7 +84,7 @@ class Measuring:
     repeats: int = 10  # together they must exceed the drive's write buffer
     settle_s: float | None = None  # longest settling; reads stop after READ_BUDGET windows
     unbroken_s: float = 0.0  # how long a point's long repeat runs before its window
-    soon: bool = True  # a repeat at a known rate settles for a shorter time
+    short_if_known: bool = True  # a repeat at a known rate settles for a shorter time
 
     def read_budget_s(self) -> float:
         """Return the seconds after which a read-only point stops settling, flat or not."""
@@ -232,7 +232,7 @@ def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> 
     missing = max(0.0, _spare_bytes(context, how) - context.recent.of(workload, unit_bytes))
     missing = max(missing, BUFFERS_BEFORE * buffer)  # a pause may have emptied the buffer
     fills = missing / workload.range.length_bytes
-    return Settle(fills, window_s=how.write_window_s, soon=how.soon)
+    return Settle(fills, window_s=how.write_window_s, short_if_known=how.short_if_known)
 
 
 def _flat(series: Recorder, verdict: SteadyVerdict) -> Series:

@@ -268,7 +268,7 @@ class PointStage(PlainStage):
         begin = replace(self._how if first else later, unbroken_s=unbroken_s)
         long = self._repeat(point.workload, begin, drive)
         other = replace(later, unbroken_s=0.0)
-        if drive.at_once and other.soon and not point.workload.paced:
+        if drive.at_once and other.short_if_known and not point.workload.paced:
             write_s, read_s = soonest_s(other.write_window_s), soonest_s(other.flat_s)
             other = replace(other, write_window_s=write_s, flat_s=read_s)
         return [long] + [self._repeat(point.workload, other, drive)] * (self.repeats - 1)
@@ -416,7 +416,9 @@ class PointStage(PlainStage):
         # Between the repeats of a span no other load runs, so a repeat need not wait until another
         # load's effect is over.
         # Each window still needs these writes before it, because the rate of a span moves slowly.
-        return replace(how, write_window_s=min(how.write_window_s, LEAST_BEFORE_S), soon=False)
+        return replace(
+            how, write_window_s=min(how.write_window_s, LEAST_BEFORE_S), short_if_known=False
+        )
 
     @property
     def _how_again(self) -> Measuring:

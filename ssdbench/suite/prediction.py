@@ -124,7 +124,7 @@ def errors_on_real_drives() -> str:
     ]
     return (
         f"95 % of such predictions of real drives were within a factor of {', '.join(said)}; "
-        f"few runs tell it, so an interval has the factor {', '.join(wider)}"
+        f"where n is small, the interval is wider: {', '.join(wider)}"
     )
 
 

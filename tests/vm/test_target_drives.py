@@ -7,23 +7,13 @@ import json
 
 import pytest
 
-from tests.vm.conftest import REPOSITORY, Guest
+from tests.vm.conftest import REPOSITORY, TWO_PATHS, Guest
 
 pytestmark = pytest.mark.vm
 
 FILL_BYTES = 64 << 20
 PAST_BYTES = 32 << 20  # by the generic node, which no counter of the kernel shows
 UNIT_BYTES = 512_000  # a health log counts in these, rounded up
-NULL = "driver=null-co,size=67108864,read-zeroes=on"
-TWO_PATHS = (
-    "-device", "nvme-subsys,id=sub0,nqn=ssdbench",
-    "-device", "nvme,id=c0,serial=TWIN,subsys=sub0",
-    "-device", "nvme,id=c1,serial=TWIN,subsys=sub0",
-    "-blockdev", f"{NULL},node-name=n1",
-    "-device", "nvme-ns,drive=n1,bus=c0,nsid=1,shared=on",
-    "-blockdev", f"{NULL},node-name=n2",
-    "-device", "nvme-ns,drive=n2,bus=c0,nsid=2,shared=off,ms=8,pi=1",
-)  # fmt: skip
 SCRIPT = r"""
 import json, os, subprocess, hashlib
 from pathlib import Path

@@ -58,7 +58,7 @@ class Settle:
     unbroken_s: float = 0.0
     from_s: float = 0.0
     level_iops: float | None = None
-    soon: bool = True  # a load at its known rate settles for a shorter time
+    short_if_known: bool = True  # a load at its known rate settles for a shorter time
     step_s: float = 10.0
     hold: int = 1
 
@@ -105,7 +105,7 @@ class Settle:
 
         A load that settled late in an earlier repeat needs the full settle time.
         """
-        if not self.soon or self.level_iops is None or self.unbroken_s or self.from_s:
+        if not self.short_if_known or self.level_iops is None or self.unbroken_s or self.from_s:
             return False
         errors = [most for share, most in SOON if at_s >= _share_s(self.window_s, share)]
         if not errors:

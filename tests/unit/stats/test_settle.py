@@ -107,7 +107,11 @@ def test_a_repeat_at_another_rate_than_the_load_keeps_must_show_that_it_lasts() 
         (a_load((9, READS)), Settle(window_s=90.0, level_iops=READS), 30.0),
         (a_load((9, READS)), Settle(window_s=60.0, level_iops=READS), 20.0),
         (a_load((9, READS)), Settle(window_s=30.0, level_iops=READS), 20.0),  # not for 10 s
-        (a_load((9, READS)), Settle(window_s=90.0, level_iops=READS, soon=False), 90.0),  # a span
+        (
+            a_load((9, READS)),
+            Settle(window_s=90.0, level_iops=READS, short_if_known=False),
+            90.0,
+        ),  # a span
         # Without a known rate, at another rate, with a late start, or with much noise: all the time
         (a_load((9, READS)), Settle(window_s=180.0), 180.0),
         (a_load((9, READS)), Settle(window_s=180.0, level_iops=0.97 * READS), UNBROKEN_S),
