@@ -266,6 +266,15 @@ def test_no_plan_takes_longer_than_the_profile_allows() -> None:
     assert sweep.seconds[1] <= 3 * (300 + 30) + (300 + 600)  # and the return to the warm-up
 
 
+def test_repeats_of_reads_are_planned_with_the_short_time_of_a_known_rate() -> None:
+    def least_s(flat: str) -> float:
+        text = f"settle: {{flat: {flat}}}\nmeasure: [{{sweep: {{block: 4KiB, read: 100}}}}]"
+        return stages_of(text)[2].plan(a_target(), RateHint()).seconds[0]
+
+    # A third of it, for all repeats after the first, which runs without a break.
+    assert least_s("90s") - least_s("60s") == pytest.approx(9 * (30 - 20))
+
+
 def test_no_block_is_planned_faster_than_the_sequence() -> None:
     hint = RateHint((100e6, 200e6), (1_000, 300_000), (1e4, 1e6))
     sequential = "measure: [{sweep: {pattern: sequential, block: 1MiB, read: 0}}]"

@@ -167,7 +167,7 @@ def test_a_factor_from_few_runs_is_widened() -> None:
     assert widened(1.21, 15) == pytest.approx(1.331)
     assert widened(1.12, 73) == 1.12
     assert "uniform 1.21 (n 15), zipf 1.12 (n 73)" in errors_on_real_drives()
-    assert errors_on_real_drives().endswith("an interval has the factor uniform 1.33")
+    assert errors_on_real_drives().endswith("the interval is wider: uniform 1.33")
 
 
 def test_errors_of_the_run_s_own_points_widen_the_interval(
