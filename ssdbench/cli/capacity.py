@@ -316,6 +316,7 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
     With `changed`, also print the number of drives for each changed input; this is not known for a
     lot.
     """
+    from ssdbench.report.view import calculation
     from ssdbench.report.view import capacity as view
 
     answer(view.answer_line(found), bad=not found.validated)
@@ -326,7 +327,7 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bo
         answer(table(rows[0], rows[1:]))
         answer(view.meanings(rows))
     answer("")
-    lines = [*view.sum_lines(found), *view.figures(found)]
+    lines = [*calculation.sum_lines(found), *calculation.figures(found)]
     width = max((len(line.name) for line in lines), default=0)
     for line in lines:
         answer(f"{line.name.ljust(width)}  {line.text}", bad=line.bad)

@@ -32,7 +32,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import answer_line, answer_of, marked, names_of
+from ssdbench.report.view.capacity import answer_line, answer_of, names_of
 from ssdbench.report.view.words import simulated_label
 from ssdbench.stats.bounds.point import without_bound
 from ssdbench.stats.planning.capacity import Limit
@@ -555,7 +555,7 @@ def plans_table(plans: Sequence[tuple[RunResult, CapacityAnswer]]) -> Tidy:
             row_of(_RUN, result)
             | {
                 "candidate": name,
-                "drives": made and marked(f"{made.drives}", found.verdict),
+                "drives": made and words.marked(f"{made.drives}", found.verdict),
                 "missed_drives": found.missed_drives,
                 "bound_iops": made and made.bound_iops,
                 "kept_load_iops": found.kept_load_iops,

@@ -19,7 +19,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.tables import point_findings, variation_percent
 from ssdbench.report.view import page, words
-from ssdbench.report.view.capacity import demanded, in_detail, wanted_plan
+from ssdbench.report.view.capacity import demanded, wanted_plan
 from ssdbench.stats.planning.runplan import USUAL_BLOCK_BYTES, candidates, capacity_answer
 from ssdbench.units import counted, format_count, format_size, listed
 
@@ -415,7 +415,7 @@ def _drives(result: RunResult) -> dict[str, str]:
         )
         answer = capacity_answer(result.model_copy(update={"stages": tuple(stages)}), wanted)
         if answer.plan is not None:
-            needed[point.point.id] = in_detail(f"{answer.plan.drives:,}", answer.verdict)
+            needed[point.point.id] = words.in_detail(f"{answer.plan.drives:,}", answer.verdict)
     return needed
 
 

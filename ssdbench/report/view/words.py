@@ -300,6 +300,16 @@ def mark_unvalidated(text: str, why_not: str) -> str:
     return f"not validated ({why_not}): {text}" if why_not else text
 
 
+def marked(text: str, verdict: str) -> str:
+    """Return a number of drives, followed by its verdict unless the verdict is VALIDATED."""
+    return text if verdict == "VALIDATED" else f"{text} {verdict}"
+
+
+def in_detail(text: str, verdict: str) -> str:
+    """Return a number for a table of details, followed by NOT VALIDATED if it is not validated."""
+    return text if verdict == "INCOMPLETE" else marked(text, verdict)
+
+
 def moment(iso: str | None) -> str:
     """Format an ISO 8601 time as `2026-11-21 02:30:00 UTC`; a dash if it is missing."""
     if not iso:

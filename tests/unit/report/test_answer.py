@@ -19,6 +19,7 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.report import render
 from ssdbench.report.tables import plans_table, results_table
+from ssdbench.report.view.calculation import figures, sum_lines
 from ssdbench.report.view.capacity import (
     answer_cells,
     answer_line,
@@ -27,9 +28,7 @@ from ssdbench.report.view.capacity import (
     by_change,
     by_depth,
     candidates_line,
-    figures,
     meanings,
-    sum_lines,
 )
 from ssdbench.report.view.headline import headline, headword
 from ssdbench.report.view.words import letter

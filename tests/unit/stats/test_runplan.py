@@ -7,7 +7,8 @@ from ssdbench.model.finding import Code
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report.view import words
-from ssdbench.report.view.capacity import answer_rows, by_change, sum_lines
+from ssdbench.report.view.calculation import sum_lines
+from ssdbench.report.view.capacity import answer_rows, by_change
 from ssdbench.report.view.capacity import by_depth as by_depths
 from ssdbench.report.view.headline import headline
 from ssdbench.stats.planning.capacity import Limit
